@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void (*exhaustion_hook)(void);
+
+void mem_on_exhaustion(void (*restore)(void))
+{
+	exhaustion_hook = restore;
+}
+
+static void __attribute__((noreturn)) exhausted(size_t size)
+{
+	if (exhaustion_hook)
+		exhaustion_hook();
+	fprintf(stderr, "heapcore: out of memory: wanted %zu bytes more\n",
+		size);
+	exit(2);
+}
+
+void *mem_alloc(size_t size)
+{
+	void *p = malloc(size ? size : 1);
+
+	if (!p)
+		exhausted(size);
+	return p;
+}
+
+void *mem_zalloc(size_t size)
+{
+	void *p = calloc(1, size ? size : 1);
+
+	if (!p)
+		exhausted(size);
+	return p;
+}
+
+void *mem_realloc(void *old, size_t size)
+{
+	void *p = realloc(old, size ? size : 1);
+
+	if (!p)
+		exhausted(size);
+	return p;
+}
+
+char *mem_strdup(const char *text)
+{
+	size_t size = strlen(text) + 1;
+
+	return memcpy(mem_alloc(size), text, size);
+}
+
+char *mem_printf(const char *fmt, ...)
+{
+	va_list ap;
+	char *text;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		exhausted(0);
+	return text;
+}
+
+void *mem_map(size_t size)
+{
+	void *p;
+
+	if (!size)
+		return NULL;
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		exhausted(size);
+	return p;
+}
+
+void mem_unmap(void *pages, size_t size)
+{
+	if (size)
+		munmap(pages, size);
+}
+
+void *mem_grow(void *items, size_t n, size_t *cap, size_t item_size)
+{
+	size_t bytes;
+
+	if (n < *cap)
+		return items;
+	*cap = *cap ? *cap * 2 : 8;
+	if (__builtin_mul_overflow(*cap, item_size, &bytes))
+		exhausted(SIZE_MAX);
+	return mem_realloc(items, bytes);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Allocation that cannot fail: on exhaustion the program says what it wanted
+ * and exits with status 2, so that adding to a model returns void.
+ *
+ * An array is three variables, "T *items; size_t n, cap;"; MEM_PUSH makes room
+ * for one more and yields a pointer to it, uninitialised.
+ */
+#ifndef BASE_MEM_H
+#define BASE_MEM_H
+
+#include <stdlib.h>
+
+#include "base/types.h"
+
+void *mem_alloc(size_t size) __attribute__((malloc, alloc_size(1)));
+void *mem_zalloc(size_t size) __attribute__((malloc, alloc_size(1)));
+void *mem_realloc(void *old, size_t size) __attribute__((alloc_size(2)));
+char *mem_strdup(const char *text);
+char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+/*
+ * Zeroed pages straight from the kernel: untouched ones cost nothing.  Freed
+ * with mem_unmap and the same size.  A size of 0 gives NULL.
+ */
+void *mem_map(size_t size);
+void mem_unmap(void *pages, size_t size);
+
+/* Room for at least n + 1 items; returns the array, perhaps moved. */
+void *mem_grow(void *items, size_t n, size_t *cap, size_t item_size);
+
+#define MEM_PUSH(items, n, cap) \
+	(*((items) = mem_grow((items), (n), &(cap), sizeof(*(items))), \
+	   &(items)[(n)++]))
+
+/* A hook that runs before the program ends for want of memory. */
+void mem_on_exhaustion(void (*restore)(void));
+
+static inline void mem_auto_free(void *p)
+{
+	free(*(void **)p);
+}
+
+/* For a local that owns what it points to. */
+#define AUTO_FREE __attribute__((cleanup(mem_auto_free)))
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Words that every module uses.
+ */
+#ifndef BASE_TYPES_H
+#define BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * An address in the target.  It is never cast to a pointer, and a pointer of
+ * ours never becomes one.
+ */
+typedef uint64_t vaddr;
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+#define countof(array) (sizeof(array) / sizeof((array)[0]))
+
+#define KIB (UINT64_C(1) << 10)
+#define MIB (UINT64_C(1) << 20)
+#define GIB (UINT64_C(1) << 30)
+
+/* *ret = a + b; false, and *ret untouched, if that overflows. */
+static inline bool add_ok(uint64_t a, uint64_t b, uint64_t *ret)
+{
+	uint64_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum))
+		return false;
+	*ret = sum;
+	return true;
+}
+
+/* *ret = a * b; false, and *ret untouched, if that overflows. */
+static inline bool mul_ok(uint64_t a, uint64_t b, uint64_t *ret)
+{
+	uint64_t product;
+
+	if (__builtin_mul_overflow(a, b, &product))
+		return false;
+	*ret = product;
+	return true;
+}
+
+/* The multiple of a power of two at or below, at or above value. */
+static inline uint64_t round_down(uint64_t value, uint64_t unit)
+{
+	return value & ~(unit - 1);
+}
+
+/* Wraps to 0 at the very top of the address space. */
+static inline uint64_t round_up(uint64_t value, uint64_t unit)
+{
+	return (value + unit - 1) & ~(unit - 1);
+}
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+#endif
