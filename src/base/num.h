@@ -22,7 +22,10 @@ bool num_parse_u64(const char *text, uint64_t *ret) MUST_CHECK;
 /* Hexadecimal with or without 0x. */
 bool num_parse_addr(const char *text, vaddr *ret) MUST_CHECK;
 
-/* The largest of "", "K", "M", "G", "T" in which bytes is below 10000. */
+/*
+ * The unit of a column whose biggest number is bytes: the first of none ('\0'),
+ * 'K', 'M', 'G', 'T' in which it is below 10000.
+ */
 char num_unit(uint64_t bytes);
 
 /*
@@ -31,7 +34,10 @@ char num_unit(uint64_t bytes);
  */
 void num_format_in(char ret[NUM_MAX], uint64_t bytes, char unit);
 
-/* Running text: three digits and the fitting unit, "1.80G", "402M", "3.6K". */
+/*
+ * Running text: three digits and the fitting unit, "1.80G", "402M", "3.6K",
+ * and below 1024 the word: "512 bytes".
+ */
 void num_format_size(char ret[NUM_MAX], uint64_t bytes);
 
 /* "36.8%"; part of 0 is "0.0%". */
