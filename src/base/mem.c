@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static void (*exhaustion_hook)(void);
 
@@ -87,6 +88,17 @@ void mem_unmap(void *pages, size_t size)
 {
 	if (size)
 		munmap(pages, size);
+}
+
+void *mem_map_shrink(void *pages, size_t old_size, size_t new_size)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t old_end = round_up(old_size, page);
+	size_t new_end = round_up(new_size, page);
+
+	if (new_end < old_end)
+		munmap((char *)pages + new_end, old_end - new_end);
+	return pages;
 }
 
 void *mem_grow(void *items, size_t n, size_t *cap, size_t item_size)

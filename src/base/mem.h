@@ -25,6 +25,8 @@ char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
  */
 void *mem_map(size_t size);
 void mem_unmap(void *pages, size_t size);
+/* Gives the tail back; the pages do not move. new_size is not 0. */
+void *mem_map_shrink(void *pages, size_t old_size, size_t new_size);
 
 /* Room for at least n + 1 items; returns the array, perhaps moved. */
 void *mem_grow(void *items, size_t n, size_t *cap, size_t item_size);

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+#include "corewalk/heap.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Planes below this size come from malloc, larger ones straight from mmap. */
+enum { PLANE_MAP_MIN = 64 * 1024 };
+
+const char *block_state_name(enum block_state state)
+{
+	static const char *const names[BLOCK_STATES] = {
+		[BLOCK_USED] = "used",
+		[BLOCK_CACHED] = "tcache",
+		[BLOCK_FAST] = "fastbin",
+		[BLOCK_UNSORTED] = "unsorted",
+		[BLOCK_BINNED] = "bin",
+		[BLOCK_UNLISTED] = "unlisted",
+		[BLOCK_TOP] = "top",
+		[BLOCK_OVERHEAD] = "overhead",
+	};
+
+	return names[state & (BLOCK_STATES - 1)];
+}
+
+bool block_state_free(enum block_state state)
+{
+	return state != BLOCK_USED && state != BLOCK_OVERHEAD;
+}
+
+static uint64_t *plane_new(size_t n_words)
+{
+	size_t bytes = n_words * sizeof(uint64_t);
+
+	return bytes < PLANE_MAP_MIN ? mem_zalloc(bytes) : mem_map(bytes);
+}
+
+static void plane_free(uint64_t *plane, size_t n_words)
+{
+	size_t bytes = n_words * sizeof(uint64_t);
+
+	if (bytes < PLANE_MAP_MIN)
+		free(plane);
+	else
+		mem_unmap(plane, bytes);
+}
+
+static void extent_free_planes(struct heap_extent *x)
+{
+	for (size_t i = 0; i < countof(x->planes); i++)
+		if (x->planes[i])
+			plane_free(x->planes[i], x->n_words);
+	memset(x->planes, 0, sizeof(x->planes));
+}
+
+void heap_init(struct heap *h)
+{
+	*h = (struct heap){ 0 };
+}
+
+void heap_fini(struct heap *h)
+{
+	for (size_t i = 0; i < h->n_allocators; i++) {
+		free(h->allocators[i].version);
+		free(h->allocators[i].evidence);
+		free(h->allocators[i].settings);
+	}
+	for (size_t i = 0; i < h->n_extents; i++)
+		extent_free_planes(&h->extents[i]);
+	for (size_t i = 0; i < h->n_notes; i++)
+		free(h->notes[i].text);
+	free(h->allocators);
+	free(h->arenas);
+	free(h->extents);
+	free(h->caches);
+	free(h->uses);
+	free(h->cached);
+	free(h->notes);
+	heap_init(h);
+}
+
+uint32_t heap_add_allocator(struct heap *h, const char *name,
+			    const char *version, const char *evidence)
+{
+	MEM_PUSH(h->allocators, h->n_allocators, h->cap_allocators) =
+		(struct heap_allocator){
+			.name = name,
+			.version = mem_strdup(version),
+			.evidence = mem_strdup(evidence),
+		};
+	return (uint32_t)(h->n_allocators - 1);
+}
+
+void heap_add_setting(struct heap *h, uint32_t allocator, const char *name,
+		      uint64_t value, bool is_bytes, bool is_default)
+{
+	struct heap_allocator *a = &h->allocators[allocator];
+
+	MEM_PUSH(a->settings, a->n_settings, a->cap_settings) =
+		(struct setting){ name, value, is_bytes, is_default };
+}
+
+struct arena *heap_add_arena(struct heap *h, uint32_t allocator, vaddr addr,
+			     const char *fmt, ...)
+{
+	struct arena *a = &MEM_PUSH(h->arenas, h->n_arenas, h->cap_arenas);
+	va_list ap;
+
+	*a = (struct arena){
+		.addr = addr, .allocator = allocator, .attached = -1,
+	};
+	va_start(ap, fmt);
+	vsnprintf(a->name, sizeof(a->name), fmt, ap);
+	va_end(ap);
+	return a;
+}
+
+static struct heap_extent *add_extent(struct heap *h, uint32_t arena,
+				      enum extent_kind kind, vaddr start,
+				      vaddr end)
+{
+	struct heap_extent *x =
+		&MEM_PUSH(h->extents, h->n_extents, h->cap_extents);
+
+	*x = (struct heap_extent){
+		.start = start, .end = end, .kind = kind, .arena = arena,
+	};
+	return x;
+}
+
+void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
+		    vaddr start, vaddr end)
+{
+	if (start < end)
+		add_extent(h, arena, kind, start, end);
+}
+
+void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
+		      vaddr user, bool guess)
+{
+	struct heap_extent *x = add_extent(h, arena, EXTENT_MMAPPED, start,
+					   end);
+
+	x->user = user;
+	x->guess = guess;
+}
+
+static size_t plane_words(const struct heap_extent *x)
+{
+	uint64_t granules = (x->end - x->start) >> x->shift;
+
+	return (size_t)(granules / 64 + 1);
+}
+
+size_t heap_add_blocks(struct heap *h, uint32_t arena, vaddr start, vaddr end,
+		       unsigned shift, unsigned user_off, unsigned overlap)
+{
+	struct heap_extent *x = add_extent(h, arena, EXTENT_BLOCKS, start,
+					   end);
+
+	x->shift = (uint8_t)shift;
+	x->user_off = (uint8_t)user_off;
+	x->overlap = (uint8_t)overlap;
+	x->n_words = plane_words(x);
+	for (size_t i = 0; i < countof(x->planes); i++)
+		x->planes[i] = plane_new(x->n_words);
+	return h->n_extents - 1;
+}
+
+static uint64_t *plane_cut(uint64_t *plane, size_t old_words,
+			   size_t new_words)
+{
+	uint64_t *copy;
+
+	if (old_words * sizeof(*plane) < PLANE_MAP_MIN)
+		return mem_realloc(plane, new_words * sizeof(*plane));
+	if (new_words * sizeof(*plane) < PLANE_MAP_MIN) {
+		copy = mem_alloc(new_words * sizeof(*plane));
+		memcpy(copy, plane, new_words * sizeof(*plane));
+		plane_free(plane, old_words);
+		return copy;
+	}
+	/* The tail's whole pages go; the size must stay what is unmapped. */
+	return mem_map_shrink(plane, old_words * sizeof(*plane),
+			      new_words * sizeof(*plane));
+}
+
+void heap_trim_extent(struct heap *h, size_t extent, vaddr end)
+{
+	struct heap_extent *x = &h->extents[extent];
+	uint64_t granules = (end - x->start) >> x->shift;
+	size_t words, tail = granules & 63;
+
+	x->end = end;
+	words = plane_words(x);
+	for (size_t i = 0; i < countof(x->planes); i++) {
+		x->planes[i] = plane_cut(x->planes[i], x->n_words, words);
+		x->planes[i][words - 1] &= (UINT64_C(1) << tail) - 1;
+	}
+	x->n_words = words;
+}
+
+void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
+	       uint64_t skipped_bytes, const char *fmt, ...)
+{
+	struct heap_note *n;
+	char text[400];
+	va_list ap;
+
+	if (h->n_notes == HEAP_MAX_NOTES) {
+		h->notes_dropped++;
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	n = &MEM_PUSH(h->notes, h->n_notes, h->cap_notes);
+	*n = (struct heap_note){
+		.code = code, .arena = arena, .addr = addr,
+		.skipped_bytes = skipped_bytes, .text = mem_strdup(text),
+	};
+}
+
+static int compare_extents(const void *a, const void *b)
+{
+	const struct heap_extent *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+static int compare_cached(const void *a, const void *b)
+{
+	const struct cached *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/*
+ * Walkers add no range twice.  Should one do so all the same, for a target
+ * that lies, the second claim counts as not decoded: the sum stays right.
+ */
+static void resolve_overlaps(struct heap *h)
+{
+	vaddr end = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < h->n_extents; i++) {
+		struct heap_extent x = h->extents[i];
+
+		if (kept && x.start < end) {
+			heap_note(h, "overlap", x.arena, x.start,
+				  x.end > end ? x.end - end : 0,
+				  "0x%llx is claimed twice",
+				  (unsigned long long)x.start);
+			extent_free_planes(&x);
+			if (x.end <= end)
+				continue;
+			x.start = end;
+			x.kind = EXTENT_UNDECODED;
+		}
+		end = x.end;
+		h->extents[kept++] = x;
+	}
+	h->n_extents = kept;
+}
+
+/* The first start bit in [from, to), both in granules; to if none. */
+static uint64_t next_start(const struct heap_extent *x, uint64_t from,
+			   uint64_t to)
+{
+	uint64_t w = from >> 6, bits;
+
+	if (from >= to)
+		return to;
+	bits = x->planes[0][w] & (~UINT64_C(0) << (from & 63));
+	while (!bits) {
+		if (++w << 6 >= to)
+			return to;
+		bits = x->planes[0][w];
+	}
+	return min_u64(w << 6 | (unsigned)__builtin_ctzll(bits), to);
+}
+
+static uint64_t extent_granules(const struct heap_extent *x)
+{
+	return (x->end - x->start) >> x->shift;
+}
+
+/*
+ * Only blocks that are not in use are looked at one by one: what is left of
+ * the extent is in use.
+ */
+static void tally_extent(const struct heap_extent *x, struct arena *a)
+{
+	uint64_t granules = extent_granules(x);
+	uint64_t used_bytes = x->end - x->start, used_blocks = 0;
+
+	for (size_t w = 0; w < x->n_words; w++) {
+		uint64_t starts = x->planes[0][w];
+		uint64_t odd = starts & (x->planes[1][w] | x->planes[2][w] |
+					 x->planes[3][w]);
+
+		used_blocks += (unsigned)__builtin_popcountll(starts);
+		for (; odd; odd &= odd - 1) {
+			unsigned bit = (unsigned)__builtin_ctzll(odd);
+			uint64_t g = (uint64_t)w << 6 | bit;
+			uint64_t end = next_start(x, g + 1, granules);
+			vaddr start = x->start + (g << x->shift);
+			uint64_t size = end == granules ? x->end - start :
+				(end - g) << x->shift;
+			struct tally *t = &a->state[extent_state(x, start)];
+
+			t->blocks++;
+			t->bytes += size;
+			used_blocks--;
+			used_bytes -= size;
+		}
+	}
+	a->state[BLOCK_USED].blocks += used_blocks;
+	a->state[BLOCK_USED].bytes += used_bytes;
+}
+
+static void tally(struct heap *h, const struct heap_extent *x)
+{
+	struct arena *a = &h->arenas[x->arena];
+	uint64_t bytes = x->end - x->start;
+
+	a->extent_bytes += bytes;
+	switch (x->kind) {
+	case EXTENT_BLOCKS:
+		tally_extent(x, a);
+		break;
+	case EXTENT_MMAPPED:
+		a->mmapped.blocks++;
+		a->mmapped.bytes += bytes;
+		break;
+	case EXTENT_OVERHEAD:
+		a->overhead_bytes += bytes;
+		break;
+	case EXTENT_FOREIGN:
+		a->foreign_bytes += bytes;
+		break;
+	case EXTENT_UNDECODED:
+		a->undecoded_bytes += bytes;
+		break;
+	}
+}
+
+/* The promise of this module; a mismatch is our own bug, and is shown. */
+static void check_sums(struct heap *h)
+{
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		const struct arena *a = &h->arenas[i];
+		uint64_t sum = a->mmapped.bytes + a->overhead_bytes +
+			a->foreign_bytes + a->undecoded_bytes;
+
+		for (int s = 0; s < BLOCK_STATES; s++)
+			sum += a->state[s].bytes;
+		if (sum != a->extent_bytes)
+			heap_note(h, "sum", (uint32_t)i, a->addr, 0,
+				  "%s: %llu bytes add up to %llu", a->name,
+				  (unsigned long long)a->extent_bytes,
+				  (unsigned long long)sum);
+	}
+}
+
+void heap_finish(struct heap *h)
+{
+	if (h->n_extents)
+		qsort(h->extents, h->n_extents, sizeof(*h->extents),
+		      compare_extents);
+	if (h->n_cached)
+		qsort(h->cached, h->n_cached, sizeof(*h->cached),
+		      compare_cached);
+	resolve_overlaps(h);
+	for (size_t i = 0; i < h->n_extents; i++)
+		tally(h, &h->extents[i]);
+	check_sums(h);
+}
+
+const struct heap_extent *heap_extent_at(struct heap *h, vaddr addr)
+{
+	size_t lo = 0, hi = h->n_extents;
+
+	if (h->last < hi && addr >= h->extents[h->last].start &&
+	    addr < h->extents[h->last].end)
+		return &h->extents[h->last];
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (h->extents[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || addr >= h->extents[lo - 1].end)
+		return NULL;
+	h->last = lo - 1;
+	return &h->extents[lo - 1];
+}
+
+const struct cached *heap_cached(const struct heap *h, vaddr start)
+{
+	struct cached key = { .start = start };
+
+	if (!h->n_cached)
+		return NULL;
+	return bsearch(&key, h->cached, h->n_cached, sizeof(key),
+		       compare_cached);
+}
+
+static void block_mmapped(const struct heap_extent *x, struct block *ret)
+{
+	*ret = (struct block){
+		.addr = x->user, .start = x->start, .size = x->end - x->start,
+		.usable = x->end - x->user, .state = BLOCK_USED,
+		.mmapped = true, .arena = x->arena,
+	};
+}
+
+static void block_at(const struct heap_extent *x, uint64_t granule,
+		     uint64_t next, struct block *ret)
+{
+	vaddr start = x->start + (granule << x->shift);
+	uint64_t size = (next == extent_granules(x) ? x->end :
+			 x->start + (next << x->shift)) - start;
+	uint64_t own = x->user_off;
+
+	*ret = (struct block){
+		.addr = start + x->user_off, .start = start, .size = size,
+		.usable = size > own ? size - own : 0,
+		.state = extent_state(x, start), .arena = x->arena,
+	};
+	if (!block_state_free(ret->state) || ret->state == BLOCK_CACHED ||
+	    ret->state == BLOCK_FAST)
+		ret->usable += x->overlap;
+}
+
+bool heap_find(struct heap *h, vaddr addr, struct block *ret)
+{
+	const struct heap_extent *x = heap_extent_at(h, addr);
+	uint64_t g, w, bits;
+
+	if (!x)
+		return false;
+	if (x->kind == EXTENT_MMAPPED) {
+		block_mmapped(x, ret);
+		return true;
+	}
+	if (x->kind != EXTENT_BLOCKS)
+		return false;
+	g = (addr - x->start) >> x->shift;
+	w = g >> 6;
+	bits = x->planes[0][w] & (~UINT64_C(0) >> (63 - (g & 63)));
+	while (!bits) {
+		if (!w)
+			return false;
+		bits = x->planes[0][--w];
+	}
+	g = w << 6 | (63 - (unsigned)__builtin_clzll(bits));
+	block_at(x, g, next_start(x, g + 1, extent_granules(x)), ret);
+	return true;
+}
+
+void heap_iter_init(struct heap_iter *it, const struct heap *h)
+{
+	*it = (struct heap_iter){ .heap = h, .to = UINT64_MAX };
+}
+
+/* The granule of the block that holds addr, or of the first one behind it. */
+static uint64_t granule_from(const struct heap_extent *x, vaddr addr)
+{
+	uint64_t g, w, bits;
+
+	if (addr <= x->start)
+		return 0;
+	g = (addr - x->start) >> x->shift;
+	w = g >> 6;
+	bits = x->planes[0][w] & (~UINT64_C(0) >> (63 - (g & 63)));
+	while (!bits && w)
+		bits = x->planes[0][--w];
+	return bits ? w << 6 | (63 - (unsigned)__builtin_clzll(bits)) : 0;
+}
+
+void heap_iter_range(struct heap_iter *it, const struct heap *h, vaddr from,
+		     vaddr to)
+{
+	size_t lo = 0, hi = h->n_extents;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (h->extents[mid].end <= from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*it = (struct heap_iter){ .heap = h, .extent = lo, .from = from,
+				  .to = to };
+	if (lo < h->n_extents && h->extents[lo].kind == EXTENT_BLOCKS)
+		it->granule = granule_from(&h->extents[lo], from);
+}
+
+bool heap_iter_next(struct heap_iter *it, struct block *ret)
+{
+	const struct heap *h = it->heap;
+
+	for (; it->extent < h->n_extents; it->extent++, it->granule = 0) {
+		const struct heap_extent *x = &h->extents[it->extent];
+		uint64_t granules, g;
+
+		if (x->start >= it->to)
+			return false;
+		if (x->kind == EXTENT_MMAPPED && !it->granule) {
+			it->granule = 1;
+			block_mmapped(x, ret);
+			return true;
+		}
+		if (x->kind != EXTENT_BLOCKS)
+			continue;
+		granules = extent_granules(x);
+		g = next_start(x, it->granule, granules);
+		if (g == granules)
+			continue;
+		if (x->start + (g << x->shift) >= it->to)
+			return false;
+		it->granule = next_start(x, g + 1, granules);
+		block_at(x, g, it->granule, ret);
+		return true;
+	}
+	return false;
+}
