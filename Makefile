@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+# Needs GNU make.  The lists below are the table of contents of src/, in the
+# order in which bytes of a core become a report.
+
+srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+VERSION = 0.1.0
+
+BASE = err mem str num progress
+COREWALK = heap
+ANALYSIS =
+REPORT =
+COMMANDS =
+
+MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
+	$(ANALYSIS:%=analysis/%) $(REPORT:%=report/%)
+PAGES = $(wildcard $(srcdir)/man/*.[1-9])
+
+# Without config.mk, these do all set-up themselves and install what is
+# missing; everything else wants ./configure to be run by hand.
+SELF_SERVICE = demo check check-matrix
+ifneq ($(wildcard config.mk)$(filter $(SELF_SERVICE),$(MAKECMDGOALS)),)
+include config.mk
+else ifeq ($(filter help dist clean distclean,$(MAKECMDGOALS)),)
+$(error not configured: run ./configure first, or make demo, or make check)
+endif
+
+WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+	-Wvla -Wwrite-strings
+FLAGS = -std=gnu11 -D_GNU_SOURCE= $(WARN) $(WERROR) -DVERSION='"$(VERSION)"' \
+	-I$(srcdir)/src $(LIB_CFLAGS) $(HARDEN_CFLAGS) $(SANITIZE) \
+	$(CPPFLAGS) $(CFLAGS)
+LINK = $(CC) $(HARDEN_CFLAGS) $(SANITIZE) $(CFLAGS) $(HARDEN_LDFLAGS) \
+	$(LDFLAGS)
+ALL_LIBS = $(LIB_LIBS) $(LIBS)
+
+programs = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/$(1)))
+UNIT = $(call programs,tests/unit/test_*.c)
+FUZZERS = $(call programs,tests/fuzz/fuzz_*.c)
+REPLAYS = $(FUZZERS:tests/fuzz/fuzz_%=tests/fuzz/replay_%)
+BENCH = $(call programs,bench/*.c)
+
+# $(call run,WORD) shows a word and the target instead of the command.
+V = 0
+run = $(if $(filter 0,$(V)),@echo '  $(1)' $@;)
+
+all: heapcore
+
+heapcore: $(COMMANDS:%=obj/src/%.o) libheapcore.a
+	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+
+libheapcore.a: $(MODULES:%=obj/src/%.o)
+	$(call run,AR) rm -f $@ && $(AR) rcs $@ $^
+
+obj/%.o: $(srcdir)/%.c config.mk
+	@mkdir -p $(@D)
+	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+
+$(UNIT) $(BENCH): %: obj/%.o libheapcore.a
+	@mkdir -p $(@D)
+	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+
+# The seeds of a fuzz target as a plain test, with any compiler.
+$(REPLAYS): tests/fuzz/replay_%: obj/tests/fuzz/fuzz_%.o \
+		obj/tests/fuzz/replay.o libheapcore.a
+	@mkdir -p $(@D)
+	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+
+$(FUZZERS): %: obj/%.o libheapcore.a
+	@mkdir -p $(@D)
+	$(call run,LD) $(LINK) -fsanitize=fuzzer -o $@ $^ $(ALL_LIBS)
+
+# Called by make itself before anything else.
+config.mk: $(srcdir)/configure
+	$(srcdir)/configure $(or $(CONFIGURE_ARGS),--install-deps)
+
+deps-%:
+	@$(srcdir)/tests/deps $(if $(INSTALL_DEPS),--install) $*
+
+demo: all deps-demo
+	@$(srcdir)/tests/demo
+
+check: all deps-check $(UNIT) $(REPLAYS)
+	@CC='$(CC)' $(srcdir)/tests/run
+
+check-matrix: all deps-check
+	@CC='$(CC)' $(srcdir)/tests/run --matrix
+
+bench: all $(BENCH)
+	$(srcdir)/bench/run
+
+FUZZ_SECONDS = 60
+fuzz: $(if $(FUZZ),$(FUZZERS))
+	@$(if $(FUZZ),,echo 'first: configure --enable-fuzz' >&2; exit 1)
+	$(srcdir)/tests/fuzz/run $(FUZZ_SECONDS) $(FUZZERS)
+
+cover: check
+	@$(if $(COVERAGE),,echo 'first: configure --enable-coverage' >&2; exit 1)
+	@gcov -n $(MODULES:%=obj/src/%.gcda) 2>/dev/null | \
+	awk -F"[':%]" '/^File/ { f = $$2 } /^Lines/ && f ~ /src\// \
+		{ printf "%6.1f%%  %s\n", $$3, f; f = "" }' | sort -u -k2
+
+INSTALL = install
+D = $(DESTDIR)
+install: all
+	$(INSTALL) -d $(D)$(bindir) $(D)$(mandir)/man1 $(D)$(mandir)/man5 \
+		$(D)$(docdir) $(D)$(datadir)/bash-completion/completions \
+		$(D)$(datadir)/zsh/site-functions \
+		$(D)$(datadir)/fish/vendor_completions.d
+	$(INSTALL) heapcore $(D)$(bindir)
+	$(if $(filter %.1,$(PAGES)),$(INSTALL) -m 644 $(filter %.1,$(PAGES)) \
+		$(D)$(mandir)/man1)
+	$(if $(filter %.5,$(PAGES)),$(INSTALL) -m 644 $(filter %.5,$(PAGES)) \
+		$(D)$(mandir)/man5)
+	cd $(srcdir) && $(INSTALL) -m 644 README.md NEWS.md LICENSE $(D)$(docdir)
+	cd $(srcdir)/docs/completion && \
+	$(INSTALL) -m 644 heapcore.bash \
+		$(D)$(datadir)/bash-completion/completions/heapcore && \
+	$(INSTALL) -m 644 _heapcore $(D)$(datadir)/zsh/site-functions && \
+	$(INSTALL) -m 644 heapcore.fish $(D)$(datadir)/fish/vendor_completions.d
+
+uninstall:
+	rm -f $(D)$(bindir)/heapcore \
+		$(addprefix $(D)$(mandir)/man1/,$(notdir $(filter %.1,$(PAGES)))) \
+		$(addprefix $(D)$(mandir)/man5/,$(notdir $(filter %.5,$(PAGES)))) \
+		$(addprefix $(D)$(docdir)/,README.md NEWS.md LICENSE) \
+		$(D)$(datadir)/bash-completion/completions/heapcore \
+		$(D)$(datadir)/zsh/site-functions/_heapcore \
+		$(D)$(datadir)/fish/vendor_completions.d/heapcore.fish
+
+clean:
+	rm -rf obj heapcore libheapcore.a $(UNIT) $(REPLAYS) $(FUZZERS) $(BENCH)
+
+distclean: clean
+	rm -f config.mk
+
+NAME = heapcore-$(VERSION)
+dist:
+	git -C $(srcdir) archive --prefix=$(NAME)/ HEAD | xz >$(NAME).tar.xz
+
+help:
+	@echo 'all           the program (after ./configure)'
+	@echo 'demo          build, make a core of a real program, report on it'
+	@echo 'check         all tests: tests/run, which takes names too'
+	@echo 'check-matrix  the walkers on other releases of the C library'
+	@echo 'bench         measure, as in docs/benchmarks.md'
+	@echo 'fuzz          fuzz for FUZZ_SECONDS=60 each (--enable-fuzz)'
+	@echo 'cover         lines that the tests run (--enable-coverage)'
+	@echo 'install, uninstall, dist, clean, distclean'
+	@echo 'demo and check configure and install what is missing by themselves;'
+	@echo 'V=1 shows the commands'
+
+.PHONY: all demo check check-matrix bench fuzz cover install uninstall clean \
+	distclean dist help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+-include $(shell find obj -name '*.d' 2>/dev/null)
