@@ -337,7 +337,7 @@ static size_t random_size(struct worker *w)
 		return 129 + below(w, 570);
 	if (r < 995)
 		return 700 + below(w, 3400);
-	if (r < 999 || !big || below(w, 20))
+	if (r < 999 || !big || below(w, 4))
 		return 4000 + below(w, 60000);
 	return 128 * 1024 + below(w, 900 * 1024);
 }
@@ -441,7 +441,7 @@ static void one_op(struct worker *w)
 /* Runs of one size, freed: first the cache is full, then a fastbin. */
 static void fill_caches(struct worker *w)
 {
-	void *p[40], *fence;
+	void *p[40];
 
 	for (size_t size = 8; size < 1200; size += 8 + below(w, 90)) {
 		size_t n = 1 + below(w, 40);
@@ -450,14 +450,25 @@ static void fill_caches(struct worker *w)
 			p[i] = take('m', 0, size, true);
 		for (size_t i = 0; i < n; i++)
 			give(p[i]);
-		if (size > 32)
-			w->cached = p[n - 1];
+		/* The first one found room in the cache: it was just used. */
+		if (size > 32 && size <= 1000)
+			w->cached = p[0];
 	}
-	p[0] = take('m', 0, 60000, true);
-	fence = take('m', 0, 24, true);
-	give(p[0]);
-	w->unsorted = p[0];
-	__atomic_store_n(&shelf[w->id], fence, __ATOMIC_RELAXED);
+}
+
+/* A block that goes to the unsorted bin, and is not merged with one before. */
+static void fill_unsorted(struct worker *w)
+{
+	size_t size = 2000;
+	char *p;
+
+	do {
+		size += 16;
+		p = take('m', 0, size, true);
+		take('m', 0, 24, true);
+	} while (!(((size_t *)p)[-1] & 1) && size < 10000);
+	give(p);
+	w->unsorted = p;
 }
 
 /* Blocks just below the threshold of a mapping, until there are n heaps. */
@@ -522,6 +533,7 @@ static void work(struct worker *w)
 			hold(w, i, fresh(w, size), size);
 		}
 	fill_caches(w);
+	fill_unsorted(w);
 }
 
 static void *worker_main(void *arg)
