@@ -44,7 +44,11 @@ enum seg_flag {
 	SEG_R = 1 << 0,
 	SEG_W = 1 << 1,
 	SEG_X = 1 << 2,
-	/* Shared with other processes, or a deleted or memory file. */
+	/*
+	 * Shared with other processes, as far as a core tells: /dev/zero,
+	 * memory files, SysV segments, a deleted file that is no program or
+	 * library, a writable mapping of a data file without a written page.
+	 */
 	SEG_SHARED = 1 << 3,
 	/* [vdso], [vvar], [vsyscall]: the kernel's, not the process's. */
 	SEG_KERNEL = 1 << 4,
@@ -57,6 +61,7 @@ enum { SEG_NO_FILE = UINT32_MAX };
 struct seg {
 	vaddr start, end;
 	uint64_t avail;		/* bytes that can be read, from start on */
+	uint64_t stored;	/* bytes the core has, from start on */
 	const uint8_t *host;	/* borrowed until space_close; NULL if avail 0 */
 	uint32_t flags;		/* enum seg_flag */
 	uint32_t file;		/* index in space.files, or SEG_NO_FILE */
@@ -138,7 +143,7 @@ struct space {
 	size_t n_modules;
 	struct extent_run *runs;	/* owned; NULL: all is stored */
 	size_t n_runs;
-	char **warnings;	/* owned; sentences for the user */
+	char **warnings;	/* owned; sentences, without the path */
 	size_t n_warnings, cap_warnings;
 
 	/* Private to space.c and the target. */

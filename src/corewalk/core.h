@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the core target share while a core is being opened:
+ * target_core.c (container and segments), core_note.c (notes) and module.c
+ * (programs and libraries).  Nobody else includes this.
+ */
+#ifndef COREWALK_CORE_H
+#define COREWALK_CORE_H
+
+#include "corewalk/elf.h"
+#include "corewalk/space.h"
+#include "corewalk/target.h"
+
+/* A mapping of a file, from NT_FILE or made up from program headers. */
+struct file_range {
+	vaddr start, end;
+	uint64_t off;		/* of start in the file, in bytes */
+	uint32_t file;		/* index in space.files */
+};
+
+/* One of our own mappings, given back by close. */
+struct core_map {
+	void *data;
+	size_t size;
+};
+
+struct core {
+	struct elf elf;
+	const char *name;	/* borrowed: the path, for messages */
+	const struct target_options *options;
+	size_t cap_segs, cap_threads, cap_files;
+	struct file_range *ranges;	/* owned, sorted, no overlap */
+	size_t n_ranges, cap_ranges;
+	struct core_map *maps;	/* owned; the core itself comes first */
+	size_t n_maps, cap_maps;
+
+	/* What the notes told, besides what is in struct space. */
+	char fname[17];
+	vaddr at_execfn;
+	bool has_siginfo, has_fpregs, has_auxv, has_gdb_note;
+	bool file_offsets_in_bytes;	/* NT_FILE as gdb writes it */
+	bool is_vmcore;
+};
+
+/* core_note.c: read one PT_NOTE; then once, when all were read. */
+void core_notes(struct space *sp, const uint8_t *notes, uint64_t size);
+void core_notes_done(struct space *sp);
+
+/* A new entry in space.files; returns its index. */
+uint32_t core_file_add(struct space *sp, const char *name);
+
+/*
+ * core_file.c: find out which segment maps which file; add the mappings that
+ * the writer left out of its table.
+ */
+void core_files(struct space *sp);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ELF core files.
+ *
+ * The file is mapped once, read-only, and pointers into it are handed out: a
+ * core of many gigabytes costs address space, not memory.  Nothing behind its
+ * end is ever touched.  What the headers speak of and the file does not hold
+ * is a hole with a reason.
+ */
+#include "corewalk/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "corewalk/core.h"
+
+/* ---- close ---- */
+
+static void close_core(struct space *sp)
+{
+	struct core *core = sp->priv;
+	size_t i;
+
+	for (i = 0; i < core->n_maps; i++)
+		munmap(core->maps[i].data, core->maps[i].size);
+	free(core->maps);
+	free(core->ranges);
+	free(core);
+}
+
+static const struct target_ops core_ops = {
+	.kind = "core",
+	.close = close_core,
+};
+
+static struct space *new_space(const char *path,
+			       const struct target_options *options)
+{
+	static const struct target_options none;
+	struct space *sp = mem_zalloc(sizeof(*sp));
+	struct core *core = mem_zalloc(sizeof(*core));
+
+	sp->kind = core_ops.kind;
+	sp->path = mem_strdup(path);
+	sp->writer = "?";
+	sp->page = 4096;
+	sp->ops = &core_ops;
+	sp->priv = core;
+	core->name = sp->path;
+	core->options = options ? options : &none;
+	return sp;
+}
+
+/* ---- segments ---- */
+
+static uint32_t seg_flags(uint32_t p_flags)
+{
+	return (p_flags & ELF_PF_R ? SEG_R : 0) |
+	       (p_flags & ELF_PF_W ? SEG_W : 0) |
+	       (p_flags & ELF_PF_X ? SEG_X : 0);
+}
+
+/*
+ * The mapping that a program header speaks of.  A size that leads beyond the
+ * end of the address space is cut, one beyond the end of the file is a hole.
+ */
+static void add_load(struct space *sp, const struct elf_phdr *ph)
+{
+	struct core *core = sp->priv;
+	uint64_t size = min_u64(ph->memsz, UINT64_MAX - ph->vaddr);
+	uint64_t wanted = min_u64(ph->filesz, size);
+	uint64_t there = ph->offset < core->elf.size ?
+		min_u64(wanted, core->elf.size - ph->offset) : 0;
+	struct seg *seg;
+
+	if (!size)
+		return;
+	seg = &MEM_PUSH(sp->segs, sp->n_segs, core->cap_segs);
+	*seg = (struct seg){
+		.start = ph->vaddr,
+		.end = ph->vaddr + size,
+		.avail = there,
+		.stored = there,
+		.host = there ? core->elf.data + ph->offset : NULL,
+		.flags = seg_flags(ph->flags),
+		.file = SEG_NO_FILE,
+		.core_off = ph->offset,
+		.why = there < wanted ? SPACE_TRUNCATED : SPACE_UNDUMPED,
+	};
+	if (there < wanted)
+		sp->missing_segs++;
+}
+
+static void add_notes(struct space *sp, const struct elf_phdr *ph)
+{
+	struct core *core = sp->priv;
+
+	if (ph->offset < core->elf.size)
+		core_notes(sp, core->elf.data + ph->offset,
+			   min_u64(ph->filesz, core->elf.size - ph->offset));
+}
+
+static void read_headers(struct space *sp)
+{
+	struct core *core = sp->priv;
+	uint32_t i, n = elf_phdrs_there(&core->elf);
+	struct elf_phdr ph;
+
+	sp->core_size = core->elf.size;
+	sp->core_wanted = core->elf.size;
+	for (i = 0; i < n && elf_phdr(&core->elf, i, &ph); i++) {
+		uint64_t end;
+
+		if (add_ok(ph.offset, ph.filesz, &end))
+			sp->core_wanted = max_u64(sp->core_wanted, end);
+		if (ph.type == ELF_PT_LOAD)
+			add_load(sp, &ph);
+		else if (ph.type == ELF_PT_NOTE)
+			add_notes(sp, &ph);
+	}
+	core_notes_done(sp);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct seg *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->core_off != y->core_off)
+		return x->core_off < y->core_off ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* Take the first n bytes away from a segment. */
+static void cut_front(struct seg *seg, uint64_t n)
+{
+	uint64_t stored = min_u64(n, seg->avail);
+
+	seg->start += n;
+	seg->core_off += n;
+	seg->avail -= stored;
+	seg->stored -= stored;
+	seg->host = seg->avail ? seg->host + n : NULL;
+}
+
+/*
+ * Linux writes mappings by address, or by size if told so
+ * (kernel.core_sort_vma), and never overlapping.  Where a damaged table does
+ * overlap, the mapping that begins first keeps its bytes.
+ */
+static void sort_segs(struct space *sp)
+{
+	size_t i, n = 0, n_cut = 0;
+
+	if (sp->n_segs)
+		qsort(sp->segs, sp->n_segs, sizeof(*sp->segs), by_start);
+	for (i = 0; i < sp->n_segs; i++) {
+		struct seg seg = sp->segs[i];
+		vaddr end = n ? sp->segs[n - 1].end : 0;
+
+		if (seg.start < end) {
+			n_cut++;
+			if (seg.end <= end)
+				continue;
+			cut_front(&seg, end - seg.start);
+		}
+		sp->segs[n++] = seg;
+	}
+	sp->n_segs = n;
+	if (n_cut)
+		space_warn(sp, "%zu mappings overlap others in the program "
+			   "headers; the first by address was believed",
+			   n_cut);
+}
+
+/* ---- what it is ---- */
+
+/* Names of machines, from the gABI's registry. */
+static const struct {
+	uint16_t number;
+	const char *name;
+} machines[] = {
+	{ 2, "SPARC" }, { 8, "MIPS" }, { 15, "PA-RISC" },
+	{ 20, "PowerPC" }, { 21, "64-bit PowerPC" }, { 22, "S390" },
+	{ 40, "32-bit ARM" }, { 42, "SuperH" }, { 43, "64-bit SPARC" },
+	{ 50, "Itanium" }, { 243, "RISC-V" }, { 247, "BPF" },
+	{ 258, "LoongArch" }, { 0x9026, "Alpha" },
+};
+
+static bool unknown_machine(const char *name, uint16_t number,
+			    struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < countof(machines); i++)
+		if (machines[i].number == number)
+			return err_set(err, ERR_UNSUPPORTED,
+				       "%s: a core of %s; only x86-64, i386 "
+				       "and aarch64 are known",
+				       name, machines[i].name);
+	return err_set(err, ERR_UNSUPPORTED, "%s: a core of machine number "
+		       "%u; only x86-64, i386 and aarch64 are known",
+		       name, number);
+}
+
+static bool set_machine(struct space *sp, struct err *err)
+{
+	struct core *core = sp->priv;
+	const struct elf *elf = &core->elf;
+
+	if (elf->machine == ELF_EM_X86_64 && elf->is64)
+		sp->machine = MACHINE_X86_64;
+	else if (elf->machine == ELF_EM_386 && !elf->is64)
+		sp->machine = MACHINE_I386;
+	else if (elf->machine == ELF_EM_AARCH64 && elf->is64)
+		sp->machine = MACHINE_AARCH64;
+	else if (elf->machine == ELF_EM_X86_64)
+		return err_set(err, ERR_UNSUPPORTED, "%s: a core of the x32 "
+			       "ABI, which is not supported", core->name);
+	else if (elf->machine == ELF_EM_AARCH64 || elf->machine == ELF_EM_386)
+		return err_set(err, ERR_FORMAT, "%s: damaged: the word size "
+			       "does not fit the machine", core->name);
+	else
+		return unknown_machine(core->name, elf->machine, err);
+	sp->word = elf->is64 ? 8 : 4;
+	return true;
+}
+
+static bool not_a_core(const char *name, const char *what, const char *hint,
+		       struct err *err)
+{
+	err_set(err, ERR_FORMAT, "%s: not a core file: it is %s", name, what);
+	if (hint)
+		err_hint(err, "%s", hint);
+	return false;
+}
+
+/* What people give instead of a core file, by its first bytes. */
+static const struct {
+	const char *magic;
+	const char *what, *hint;
+} other_formats[] = {
+	{ "MDMP", "a minidump, which holds stacks but no heap", NULL },
+	{ "ProblemType:", "an apport crash report",
+	  "apport-unpack REPORT DIR takes the core file out: DIR/CoreDump." },
+	{ "KDUMP   ", "a dump of a kernel", "See crash(8) or drgn." },
+	{ "DISKDUMP", "a dump of a kernel", "See crash(8) or drgn." },
+	{ "JAVA PROFILE", "a heap dump of a Java program", NULL },
+	{ "!<arch>\n", "an archive of object files", NULL },
+	{ "#!", "a script", "Give the core file of the process." },
+	{ "PK\3\4", "a zip archive", "Unpack it first." },
+	{ "BZh", "compressed with bzip2", "Decompress it first." },
+};
+
+static bool not_elf(const char *name, const void *data, uint64_t size,
+		    struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < countof(other_formats); i++) {
+		size_t n = strlen(other_formats[i].magic);
+
+		if (size >= n && !memcmp(data, other_formats[i].magic, n))
+			return not_a_core(name, other_formats[i].what,
+					  other_formats[i].hint, err);
+	}
+	return err_set(err, ERR_FORMAT, "%s: not a core file", name);
+}
+
+static bool identify(struct space *sp, const void *data, uint64_t size,
+		     struct err *err)
+{
+	struct core *core = sp->priv;
+	const uint8_t *p = data;
+
+	if (!elf_magic(data, size))
+		return not_elf(core->name, data, size, err);
+	if (size > 5 && p[5] == 2)
+		return err_set(err, ERR_UNSUPPORTED, "%s: big-endian, which "
+			       "is not supported", core->name);
+	if (!elf_open(&core->elf, data, size))
+		return err_set(err, ERR_FORMAT, "%s: damaged or cut off in "
+			       "its ELF header", core->name);
+	if (core->elf.type == ELF_TYPE_EXEC || core->elf.type == ELF_TYPE_DYN)
+		return not_a_core(core->name, "an ELF program",
+				  "Give the core file; the program goes to "
+				  "--exe.", err);
+	if (core->elf.type == ELF_TYPE_REL)
+		return not_a_core(core->name, "an ELF object file", NULL, err);
+	if (core->elf.type != ELF_TYPE_CORE)
+		return err_set(err, ERR_FORMAT, "%s: not a core file: ELF "
+			       "type %u", core->name, core->elf.type);
+	return set_machine(sp, err);
+}
+
+/* ---- what is missing ---- */
+
+static void warn_missing(struct space *sp)
+{
+	struct core *core = sp->priv;
+	uint32_t there = elf_phdrs_there(&core->elf);
+	char size[NUM_MAX], wanted[NUM_MAX];
+
+	if (there < core->elf.phnum)
+		space_warn(sp, "truncated: only %u of %u program headers are "
+			   "in the file", there, core->elf.phnum);
+	if (!sp->missing_segs)
+		return;
+	num_format_size(size, sp->core_size);
+	num_format_size(wanted, sp->core_wanted);
+	space_warn(sp, "truncated to %s of %s: %zu of %zu mappings are not "
+		   "in the file, or only in part", size, wanted,
+		   sp->missing_segs, sp->n_segs);
+}
+
+/* ---- opening ---- */
+
+/* Make a space of the bytes of a core; fd tells about holes, or is -1. */
+static bool load(struct space *sp, const void *data, uint64_t size, int fd,
+		 struct err *err)
+{
+	struct core *core = sp->priv;
+
+	(void)fd;
+	if (!identify(sp, data, size, err))
+		return false;
+	read_headers(sp);
+	if (core->is_vmcore)
+		return not_a_core(core->name, "a dump of a kernel",
+				  "See crash(8) or drgn.", err);
+	if (!sp->n_segs)
+		return err_set(err, ERR_FORMAT, "%s: no mapping in it",
+			       core->name);
+	sort_segs(sp);
+	warn_missing(sp);
+	sp->program = mem_strdup(core->fname[0] ? core->fname : "?");
+	space_index(sp);
+	return true;
+}
+
+static bool map_file(struct space *sp, int fd, uint64_t size, void **ret,
+		     struct err *err)
+{
+	struct core *core = sp->priv;
+	void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (data == MAP_FAILED)
+		return err_system(err, "%s: cannot map", core->name);
+	MEM_PUSH(core->maps, core->n_maps, core->cap_maps) =
+		(struct core_map){ data, size };
+	*ret = data;
+	return true;
+}
+
+static bool open_regular(const char *path, int *ret_fd, uint64_t *ret_size,
+			 struct err *err)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(path, &st))
+		return err_system(err, "%s", path);
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, ERR_FORMAT, "%s: is a directory", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_FORMAT, "%s: not a regular file; a "
+			       "core file is read in any order", path);
+	if (!st.st_size)
+		return err_set(err, ERR_FORMAT, "%s: empty", path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return err_system(err, "%s", path);
+	*ret_fd = fd;
+	*ret_size = (uint64_t)st.st_size;
+	return true;
+}
+
+struct space *target_open_core(const char *path,
+			       const struct target_options *options,
+			       struct err *err)
+{
+	struct space *sp;
+	uint64_t size = 0;
+	void *data = NULL;
+	bool ok;
+	int fd = -1;
+
+	if (!open_regular(path, &fd, &size, err))
+		return NULL;
+	sp = new_space(path, options);
+	ok = map_file(sp, fd, size, &data, err) &&
+	     load(sp, data, size, fd, err);
+	close(fd);
+	if (ok)
+		return sp;
+	space_close(sp);
+	return NULL;
+}
+
+struct space *target_open_core_memory(const void *data, size_t size,
+				      const struct target_options *options,
+				      struct err *err)
+{
+	struct space *sp = new_space("core", options);
+
+	if (load(sp, data, size, -1, err))
+		return sp;
+	space_close(sp);
+	return NULL;
+}
