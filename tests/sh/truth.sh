@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+# Every block of a program that knows all of its own: see truth/glibc_truth.c.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+command -v python3 >/dev/null || skip_all "no python3"
+
+# hold [COMPARE OPTION]... -- PROG [TRUTH OPTION]...
+hold() {
+	how=
+	while [ "$1" != -- ]; do
+		how="$how $1"
+		shift
+	done
+	prog=$2
+	shift 2
+	make_core core "$TMP/$prog" out="$TMP/truth.txt" "$@" &&
+		report core $files &&
+		"$SRC/tests/truth/compare" $how truth.txt blocks.json \
+			report.json
+}
+
+# The last core once more, with other options.
+again() {
+	report core "$@" &&
+		"$SRC/tests/truth/compare" truth.txt blocks.json report.json
+}
+
+# As hold, but nothing of what ran is left on the disk, nor may it be read.
+hold_bare() {
+	cp dynamic bare
+	strip bare
+	mkdir lib
+	cp "$(ldd bare | sed -n 's/.*libc.so.6 => \([^ ]*\).*/\1/p')" lib
+	cp "$(ldd bare | sed -n 's,^[^/]*\(/.*ld-[^ ]*\).*,\1,p')" lib/ld.so
+	make_core core "$TMP/lib/ld.so" --library-path "$TMP/lib" "$TMP/bare" \
+		out="$TMP/truth.txt" "$@" || return 1
+	rm -rf bare lib
+	again
+}
+
+# The comparer must see a block that is missing, and one that is too many.
+blind() {
+	small='live=2000 out='$TMP'/truth.txt'
+	make_core core "$TMP/dynamic" $small && report core || return 1
+	c="$SRC/tests/truth/compare"
+	"$c" truth.txt blocks.json report.json || return 1
+	for change in '0,/^B /{/^B /d}' 's/^B \(0x[0-9a-f]*\)/B \10/' \
+		's/^\(B [^ ]* [^ ]*\) [0-9]*/\1 1/' \
+		'0,/system type="current" size="./s//&1/' \
+		'0,/"rest" count="[0-9]*" size="./s//&1/'; do
+		sed "$change" truth.txt >other.txt
+		! cmp -s truth.txt other.txt || return 1
+		! "$c" other.txt blocks.json report.json || return 1
+	done
+}
+
+files=
+ok "build" "$SRC/tests/truth/build" dynamic dynamic
+[ -x dynamic ] || finish
+ok "the comparer sees differences" blind
+ok "200,000 live blocks" hold -- dynamic
+ok "the same core, no file read" again --no-files
+ok "no file of the target exists" hold_bare live=20000 seed=2
+files=--no-files
+ok "200,000 live blocks, no files" hold -- dynamic seed=2
+files=
+
+few='live=12000'
+for seed in 3 4; do
+	ok "several heaps, seed $seed" hold -- dynamic $few heaps=3 seed=$seed
+	ok "foreign sbrk, seed $seed" hold -- dynamic $few sbrk=6 seed=$seed
+	ok "no more sbrk, seed $seed" hold -- dynamic $few nobrk=2500 \
+		seed=$seed
+	ok "no mmapped, seed $seed" hold -- dynamic $few big=0 seed=$seed
+	ok "one thread, seed $seed" hold -- dynamic $few threads=0 exited=0 \
+		seed=$seed
+done
+ok "many threads" hold -- dynamic $few threads=12 exited=12 seed=5
+ok "look-alikes" hold -- dynamic $few decoy=2 seed=6
+
+# Damage costs the block that was hit, and no other.
+ok "size overwritten" hold --damaged --missed=1 -- dynamic $few corrupt=size
+ok "size overwritten, other arena" hold --damaged --missed=1 -- dynamic \
+	$few corrupt=size-thread
+ok "overflow" hold --damaged --missed=2 --false=5 -- dynamic $few \
+	corrupt=overflow
+ok "cache link overwritten" hold --damaged -- dynamic $few corrupt=tcache
+ok "bin link overwritten" hold --damaged -- dynamic $few corrupt=unsorted
+
+for kind in static i386 i386-static; do
+	if ! "$SRC/tests/truth/build" $kind $kind 2>build.log; then
+		skip $kind "cannot be built here: $(head -n 1 build.log)"
+		continue
+	fi
+	ok "$kind" hold -- $kind $few
+	ok "$kind, several heaps" hold -- $kind $few heaps=3 seed=2
+	ok "$kind, foreign sbrk" hold -- $kind $few sbrk=6 seed=3
+	ok "$kind, no more sbrk" hold -- $kind $few nobrk=2500 seed=4
+done
+finish
