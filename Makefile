@@ -75,7 +75,7 @@ $(FUZZERS): %: obj/%.o libheapcore.a
 
 # Called by make itself before anything else.
 config.mk: $(srcdir)/configure
-	$(srcdir)/configure $(or $(CONFIGURE_ARGS),--install-deps)
+	$(srcdir)/configure $(if $(wildcard $@),$(CONFIGURE_ARGS),--install-deps)
 
 deps-%:
 	@$(srcdir)/tests/deps $(if $(INSTALL_DEPS),--install) $*
