@@ -62,7 +62,7 @@ struct seg {
 	vaddr start, end;
 	uint64_t avail;		/* bytes that can be read, from start on */
 	uint64_t stored;	/* bytes the core has, from start on */
-	const uint8_t *host;	/* borrowed until space_close; NULL if avail 0 */
+	const uint8_t *host;	/* borrowed until space_close; or NULL */
 	uint32_t flags;		/* enum seg_flag */
 	uint32_t file;		/* index in space.files, or SEG_NO_FILE */
 	uint64_t file_off;	/* offset of start in that file */
@@ -152,7 +152,7 @@ struct space {
 	const struct target_ops *ops;
 	void *priv;
 	uint64_t reads;		/* reads so far */
-	uint64_t fail_at;	/* tests: this read and no other fails; 0 none */
+	uint64_t fail_at;	/* tests: only this read fails; 0 none */
 };
 
 /*

@@ -17,7 +17,7 @@ struct target_options {
 	const char *const *debug_dirs;	/* --debug-dir, in order */
 	size_t n_debug_dirs;
 	bool no_files;		/* never read a file of the target from disk */
-	const char *tmpdir;	/* for decompressed cores; NULL: $TMPDIR, /tmp */
+	const char *tmpdir;	/* for unpacked cores; NULL: $TMPDIR, /tmp */
 	struct progress *progress;	/* may be NULL */
 };
 

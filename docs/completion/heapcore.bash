@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+# Completion of heapcore for bash; needs nothing but bash.
+# tests/sh/options.sh compares it with --help.
+
+_heapcore()
+{
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
+	local commands="analyze"
+	local common="--output= --json --color= --quiet --help --version"
+	local analyze="--exe= --sysroot= --debug-dir= --allocator= --only=
+		--rows= --sort= --filter= --at= --blocks --csv --bytes
+		--redact --fail-if= --force --progress="
+	local sections="all where standout allocators arenas classes
+		fragmentation residency threads mappings modules settings
+		findings"
+
+	# "=" splits words: --only=where is three of them.
+	if [[ $word == "=" ]]; then
+		word=
+	elif [[ $before == "=" ]]; then
+		before=${COMP_WORDS[COMP_CWORD-2]}
+	fi
+
+	COMPREPLY=()
+	case $before in
+	--color)
+		COMPREPLY=($(compgen -W "auto always never" -- "$word"))
+		return ;;
+	--progress)
+		COMPREPLY=($(compgen -W "auto plain never" -- "$word"))
+		return ;;
+	--allocator)
+		COMPREPLY=($(compgen -W "glibc" -- "$word"))
+		return ;;
+	--rows)
+		COMPREPLY=($(compgen -W "6 20 all" -- "$word"))
+		return ;;
+	--only)
+		# A list: what is before the last comma stays.
+		local done=
+		[[ $word == *,* ]] && done=${word%,*},
+		COMPREPLY=($(compgen -P "$done" -W "$sections" \
+			-- "${word##*,}"))
+		return ;;
+	--sort | --filter | --fail-if | --at | -f)
+		return ;;
+	--sysroot | --debug-dir)
+		compopt -o filenames
+		COMPREPLY=($(compgen -d -- "$word"))
+		return ;;
+	--exe | --output | -o)
+		compopt -o filenames
+		COMPREPLY=($(compgen -f -- "$word"))
+		return ;;
+	esac
+
+	if [[ $word == -* ]]; then
+		[[ ${COMP_WORDS[1]} == analyze ]] && common+=" $analyze"
+		COMPREPLY=($(compgen -W "$common" -- "$word"))
+		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
+	elif ((COMP_CWORD == 1)); then
+		COMPREPLY=($(compgen -W "$commands" -- "$word"))
+	else
+		# Files that look like cores first.
+		compopt -o filenames
+		local IFS=$'\n'
+		COMPREPLY=($(compgen -f -X '!*core*' -- "$word"))
+		[[ ${COMPREPLY[0]-} ]] || COMPREPLY=($(compgen -f -- "$word"))
+	fi
+}
+complete -F _heapcore heapcore

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+# The rules of CONTRIBUTING.md that a machine can check.
+. "$SRC/tests/sh/tap"
+cd "$SRC"
+
+sources=$(find src bench tests/unit tests/fuzz tests/cores tests/truth \
+	-name '*.[ch]' 2>/dev/null | sort)
+ours=$(find src -name '*.[ch]' | sort)
+scripts=$(find configure Makefile .ci tests -type f -perm -u+x \
+	! -name '*_*' ! -name '*.[ch]'; find tests -name '*.sh')
+
+# none AWK-PROGRAM FILE...: whatever it prints is a failure.
+none() {
+	found=$(awk "$@") || return
+	printf '%s\n' "$found"
+	[ -z "$found" ]
+}
+
+ok "licence lines" none '
+	FNR == 1 { ok = 0 }
+	/SPDX-License-Identifier: MIT/ { ok = 1 }
+	FNR == 2 && !ok { print FILENAME ": no SPDX line" }' $sources $scripts
+
+ok "80 columns, no blanks at the end" none '
+	/[ \t]$/ { print FILENAME ":" FNR ": blank at the end" }
+	{
+		for (n = i = 1; i <= length; i++)
+			if (substr($0, i, 1) == "\t")
+				n += 8 - (n - 1) % 8
+			else
+				n++
+	}
+	n > 81 { print FILENAME ":" FNR ": " n - 1 " columns" }' $sources
+
+ok "at most 800 lines a file, 1200 an allocator" none '
+	FNR == (FILENAME ~ /corewalk.(alloc|glibc)_/ ? 1201 : 801) { print FILENAME }' $ours
+
+ok "at most 60 lines a function" none '
+	/^{/ { start = FNR }
+	/^}/ && start {
+		if (FNR - start - 1 > 60)
+			print FILENAME ":" start ": " FNR - start - 1 " lines"
+		start = 0
+	}' $ours
+
+ok "guards are named by the path" none '
+	FNR == 1 {
+		guard = toupper(FILENAME)
+		sub(/^SRC\//, "", guard)
+		gsub(/[\/.]/, "_", guard)
+		seen = 0
+	}
+	/^#ifndef/ && !seen {
+		seen = 1
+		if ($2 != guard)
+			print FILENAME ": " $2 ", not " guard
+	}' $(printf '%s\n' $ours | grep '\.h$')
+
+alone() {
+	for header in $(printf '%s\n' $ours | grep '\.h$'); do
+		printf '#include "%s"\n' "${header#src/}" "${header#src/}" |
+			$CC -std=gnu11 -D_GNU_SOURCE -Isrc -fsyntax-only -x c - ||
+			return 1
+	done
+}
+ok "headers compile alone, and twice" alone
+
+finish
