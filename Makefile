@@ -7,7 +7,7 @@ VERSION = 0.1.0
 
 BASE = err mem str num progress
 COREWALK = elf space core_note target_core target_mem heap
-ANALYSIS =
+ANALYSIS = stored stack where
 REPORT =
 COMMANDS =
 
