@@ -6,7 +6,7 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num progress
-COREWALK = elf space core_note target_core target_mem heap
+COREWALK = elf space core_note core_file module module_file target_core target_mem heap
 ANALYSIS = stored stack where
 REPORT =
 COMMANDS =

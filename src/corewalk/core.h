@@ -50,9 +50,30 @@ void core_notes_done(struct space *sp);
 uint32_t core_file_add(struct space *sp, const char *name);
 
 /*
- * core_file.c: find out which segment maps which file; add the mappings that
- * the writer left out of its table.
+ * core_file.c: find out which segment maps which file, add the mappings that
+ * the writer left out of its table, and make the index.
  */
 void core_files(struct space *sp);
+
+/*
+ * The ELF header at base in the target's memory, if enough of it is there;
+ * *ret_bias is what has to be added to its p_vaddr.
+ */
+bool core_image(struct space *sp, vaddr base, struct elf *ret,
+		vaddr *ret_bias);
+
+/* The first program header of a type. */
+bool core_image_phdr(const struct elf *elf, uint32_t type,
+		     struct elf_phdr *ret);
+
+/* The value of DT_DEBUG, which only programs have. */
+bool core_image_debug(struct space *sp, const struct elf *elf, vaddr bias,
+		      vaddr *ret);
+
+/* module.c: programs and libraries, of core->ranges. */
+void core_modules(struct space *sp);
+
+/* module_file.c: bytes that the core lacks from files on disk. */
+void core_module_files(struct space *sp);
 
 #endif

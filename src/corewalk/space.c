@@ -383,7 +383,10 @@ bool space_seg_private(const struct space *sp, const struct seg *seg)
 		return false;
 	if (seg->file == SEG_NO_FILE || seg->flags & SEG_W)
 		return true;
-	return seg->stored > sp->page;
+	if (seg->file_off)
+		return seg->stored;
+	/* gdb stores a file's first mapping whole, written or not. */
+	return seg->stored > sp->page && strcmp(sp->writer, "gdb") != 0;
 }
 
 bool space_seg_anon(const struct seg *seg)

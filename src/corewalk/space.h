@@ -211,7 +211,7 @@ uint64_t space_stored(struct space *sp, vaddr start, vaddr end);
 /*
  * Private memory of the process: mapped readable or writable, not shared, not
  * the kernel's, and not a mere reservation.  File mappings count if they are
- * writable or if the core stores more of them than their first page.
+ * writable or if the core stores some of them, the first page of a file apart.
  */
 bool space_seg_private(const struct space *sp, const struct seg *seg);
 

@@ -342,9 +342,11 @@ static bool load(struct space *sp, const void *data, uint64_t size, int fd,
 		return err_set(err, ERR_FORMAT, "%s: no mapping in it",
 			       core->name);
 	sort_segs(sp);
+	core_files(sp);
+	core_modules(sp);
+	core_module_files(sp);
 	warn_missing(sp);
-	sp->program = mem_strdup(core->fname[0] ? core->fname : "?");
-	space_index(sp);
+	sp->reads = 0;
 	return true;
 }
 

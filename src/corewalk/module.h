@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Programs and libraries: which files of the target they are, and how to
+ * find them on this machine.
+ */
+#ifndef COREWALK_MODULE_H
+#define COREWALK_MODULE_H
+
+#include "corewalk/space.h"
+
+enum { MODULE_ID_TEXT = 41 };
+
+/* A build id as hexadecimal digits; "none" if it has no byte. */
+void module_id_text(char ret[MODULE_ID_TEXT], const uint8_t *id, unsigned len);
+
+/* The program itself; NULL if it is not known. */
+const struct module *module_exe(const struct space *sp);
+
+/* The part of a file's name behind its last slash. */
+const char *module_base_name(const char *path);
+
+#endif
