@@ -371,11 +371,17 @@ static void check_sums(struct heap *h)
 	}
 }
 
-void heap_finish(struct heap *h)
+void heap_sort(struct heap *h)
 {
 	if (h->n_extents)
 		qsort(h->extents, h->n_extents, sizeof(*h->extents),
 		      compare_extents);
+	h->last = 0;
+}
+
+void heap_finish(struct heap *h)
+{
+	heap_sort(h);
 	if (h->n_cached)
 		qsort(h->cached, h->n_cached, sizeof(*h->cached),
 		      compare_cached);

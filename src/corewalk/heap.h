@@ -242,6 +242,11 @@ void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 	       uint64_t skipped_bytes, const char *fmt, ...)
 	PRINTF_LIKE(6, 7);
 
+/*
+ * Sort the extents, so that heap_find and heap_extent_at work before
+ * heap_finish; indices of extents change.
+ */
+void heap_sort(struct heap *h);
 /* Sort, add up, and verify the sum; call once, after all walkers. */
 void heap_finish(struct heap *h);
 

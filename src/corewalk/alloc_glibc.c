@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * glibc malloc, releases 2.17 to 2.43: glibc.h has the vocabulary and the
+ * drawing, glibc_find.c the discovery, glibc_walk.c the walk and glibc_lists.c
+ * what is free.  Here these become one struct allocator.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "corewalk/glibc.h"
+
+extern const struct allocator alloc_glibc;
+
+/* What probe hands to walk. */
+struct glibc_sighting {
+	struct glibc *all;
+	size_t n;
+};
+
+static void glibc_probe(struct space *sp, struct sighting *ret)
+{
+	struct glibc *all;
+	struct glibc_sighting *s;
+	size_t n = glibc_find(sp, &all, ret->text, sizeof(ret->text));
+
+	if (!n)
+		return;
+	s = mem_zalloc(sizeof(*s));
+	*s = (struct glibc_sighting){ all, n };
+	ret->priv = s;
+	ret->score = 100;
+}
+
+static void glibc_drop(struct sighting *at)
+{
+	struct glibc_sighting *s = at->priv;
+
+	if (!s)
+		return;
+	glibc_free(s->all, s->n);
+	free(s);
+	at->priv = NULL;
+}
+
+/*
+ * Steps that repairs may take: enough for any real heap, and in proportion to
+ * the bytes that can be read, so that a small hostile file ends soon.
+ */
+static uint64_t step_budget(const struct space *sp)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < sp->n_segs; i++)
+		bytes += sp->segs[i].avail;
+	return MIB + bytes / 4;
+}
+
+/* The file that holds the main arena: its own data, or bss behind it. */
+static const char *home(struct glibc *g)
+{
+	const struct module *m = space_module(g->sp, g->arenas[0].addr);
+	const char *name, *slash;
+
+	if (!m)
+		return NULL;
+	name = g->sp->files[m->file].name;
+	slash = strrchr(name, '/');
+	return slash ? slash + 1 : name;
+}
+
+/*
+ * The release: what the structures allow, or the number in the file's name if
+ * that is among them ("libc-2.31.so", up to 2.33).
+ */
+static void release_text(struct glibc *g, char *ret, size_t size)
+{
+	const char *name = home(g);
+	int minor;
+
+	if (name && sscanf(name, "libc-2.%d.so", &minor) == 1 &&
+	    minor >= g->first && minor <= g->last)
+		g->first = g->last = minor;
+	if (g->first > g->last)
+		snprintf(ret, size, "of unknown release");
+	else if (g->first == g->last)
+		snprintf(ret, size, "2.%d", g->first);
+	else
+		snprintf(ret, size, "2.%d to 2.%d", g->first, g->last);
+}
+
+static void evidence_text(struct glibc *g, struct str *s)
+{
+	const char *name = home(g);
+	size_t owned = 0;
+
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		owned += g->tcaches[i].tid != 0;
+	str_printf(s, "main_arena 0x%llx in %s, by structure: %u of %d bins "
+		   "consistent",
+		   (unsigned long long)g->arenas[0].addr,
+		   name ? name : "anonymous memory", g->good_bins, GLIBC_BINS);
+	if (g->weak)
+		str_adds(s, " (leniently)");
+	str_printf(s, "; ring of %zu arena%s closes", g->n_arenas,
+		   g->n_arenas == 1 ? "" : "s");
+	if (g->par)
+		str_printf(s, "; mp_ 0x%llx, score %u of 15",
+			   (unsigned long long)g->mp, g->mp_score);
+	else
+		str_adds(s, "; mp_ not found");
+	if (g->tcache)
+		str_printf(s, "; %zu thread caches by content, %zu of them "
+			   "of %zu threads", g->n_tcaches, owned,
+			   g->sp->n_threads);
+	if (g->mangled_known)
+		str_printf(s, "; links %s", g->mangled ? "mangled" : "plain");
+}
+
+static void add_arenas(struct glibc *g, unsigned instance)
+{
+	char prefix[16] = "glibc";
+
+	if (instance)
+		snprintf(prefix, sizeof(prefix), "glibc#%u", instance + 1);
+	for (size_t i = 0; i < g->n_arenas; i++) {
+		struct glibc_arena *a = &g->arenas[i];
+		struct arena *out = a->main ?
+			heap_add_arena(g->heap, g->allocator, a->addr,
+				       "%s main", prefix) :
+			heap_add_arena(g->heap, g->allocator, a->addr,
+				       "%s %zu", prefix, i);
+
+		a->id = (uint32_t)(g->heap->n_arenas - 1);
+		out->claimed_bytes = a->system_mem;
+		out->max_bytes = a->max_system_mem;
+		out->heaps = a->main ? 1 : (uint32_t)a->n_heaps;
+		out->attached = a->attached;
+		out->contiguous = a->main && !(a->flags & 2);
+		out->locked = a->locked;
+	}
+	heap_add_arena(g->heap, g->allocator, 0, "%s mmapped", prefix);
+	g->mmapped_id = (uint32_t)(g->heap->n_arenas - 1);
+}
+
+/* Does each arena have as much as it says?  Damage that nothing else shows. */
+static void check_claims(struct glibc *g)
+{
+	for (size_t i = 0; i < g->n_arenas; i++) {
+		struct glibc_arena *a = &g->arenas[i];
+		struct arena *out = &g->heap->arenas[a->id];
+
+		out->top = a->top;
+		if (a->walked == a->system_mem)
+			continue;
+		heap_note(g->heap, "claim", a->id, a->addr, 0,
+			  "malloc counts %llu bytes in %s, %llu were found",
+			  (unsigned long long)a->system_mem, out->name,
+			  (unsigned long long)a->walked);
+	}
+}
+
+static void walk_one(struct glibc *g, unsigned instance)
+{
+	char release[64];
+	struct str evidence;
+
+	g->allocator = heap_add_allocator(g->heap, "glibc", "", "");
+	add_arenas(g, instance);
+	glibc_walk_arenas(g);
+	if (g->arenas[0].walked < g->arenas[0].system_mem)
+		glibc_walk_pieces(g);
+	glibc_settle_tcaches(g);
+	glibc_mark_lists(g);
+	glibc_add_settings(g);
+	check_claims(g);
+	release_text(g, release, sizeof(release));
+	str_init(&evidence);
+	evidence_text(g, &evidence);
+	free(g->heap->allocators[g->allocator].version);
+	free(g->heap->allocators[g->allocator].evidence);
+	g->heap->allocators[g->allocator].version = mem_strdup(release);
+	g->heap->allocators[g->allocator].evidence = str_take(&evidence);
+}
+
+static void glibc_walk(struct space *sp, struct sighting *at,
+		       struct heap *heap, struct progress *progress)
+{
+	struct glibc_sighting *s = at->priv;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct glibc *g = &s->all[i];
+
+		g->heap = heap;
+		g->progress = progress;
+		g->budget = step_budget(sp);
+		walk_one(g, (unsigned)i);
+	}
+	glibc_walk_mmapped(s->all, s->n);
+}
+
+const struct allocator alloc_glibc = {
+	.name = "glibc",
+	.summary = "GNU libc malloc, 2.17 to 2.43",
+	.probe = glibc_probe,
+	.walk = glibc_walk,
+	.drop = glibc_drop,
+};

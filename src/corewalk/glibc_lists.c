@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The lists of glibc's malloc: thread caches, fastbins and bins.  A chunk in
+ * a thread cache or a fastbin looks like one in use; only these lists tell.
+ */
+#include "corewalk/glibc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+	TLS_REACH = 4096,	/* libc's variables are this near */
+	TLS_VOTERS = 256,	/* threads that are asked */
+	SMALL_TCACHE_BINS = 64,
+	MAX_ANCHORS = 1 << 22,
+};
+
+/* The struct's size as a chunk. */
+unsigned glibc_tcache_chunk(const struct glibc *g, enum tcache_kind kind)
+{
+	const struct tcache_layout *l = &glibc_tcache_layouts[kind];
+	unsigned body = l->bins * l->count_size + l->bins * g->W;
+
+	return (unsigned)round_up(body + g->W, g->A);
+}
+
+static vaddr tcache_entry(const struct glibc *g, vaddr mem,
+			  enum tcache_kind kind, unsigned bin)
+{
+	const struct tcache_layout *l = &glibc_tcache_layouts[kind];
+
+	return mem + l->bins * l->count_size + (uint64_t)bin * g->W;
+}
+
+static bool tcache_count(struct glibc *g, vaddr mem, enum tcache_kind kind,
+			 unsigned bin, unsigned *ret)
+{
+	uint8_t c8;
+	uint16_t c16;
+
+	if (glibc_tcache_layouts[kind].count_size == 1) {
+		if (!space_u8(g->sp, mem + bin, &c8))
+			return false;
+		*ret = c8;
+		return true;
+	}
+	if (!space_u16(g->sp, mem + 2 * bin, &c16))
+		return false;
+	*ret = c16;
+	return true;
+}
+
+/* Can a chunk of this size be in the bin?  Large bins came with 2.42. */
+static bool tcache_fits(const struct glibc *g, unsigned bin, uint64_t size)
+{
+	uint64_t small_max = g->MIN + (SMALL_TCACHE_BINS - 1) * g->A;
+
+	if (bin < SMALL_TCACHE_BINS)
+		return size == g->MIN + (uint64_t)bin * g->A;
+	if (size <= small_max || size > UINT32_MAX)
+		return false;
+	return bin == SMALL_TCACHE_BINS +
+		(unsigned)__builtin_clz((unsigned)small_max) -
+		(unsigned)__builtin_clz((unsigned)size);
+}
+
+static uint64_t demangle(const struct glibc *g, vaddr addr, uint64_t raw,
+			 bool mangled)
+{
+	if (mangled)
+		raw ^= addr >> 12;
+	return g->W == 4 ? (uint32_t)raw : raw;
+}
+
+/*
+ * Follow one list as a candidate would have it; false at the first member
+ * that cannot be one, or if it is longer than most.  *ret is its length.
+ */
+static bool tcache_list_sane(struct glibc *g, vaddr entry, unsigned bin,
+			     bool mangled, unsigned most, unsigned *ret)
+{
+	unsigned n = 0;
+
+	while (entry) {
+		uint64_t size, next;
+
+		if (n == most || !g->budget)
+			return false;
+		g->budget--;
+		if ((entry & (g->A - 1)) ||
+		    !space_word(g->sp, entry - g->W, &size) ||
+		    !tcache_fits(g, bin, size & ~(uint64_t)CHUNK_FLAGS) ||
+		    !space_word(g->sp, entry, &next))
+			return false;
+		n++;
+		entry = demangle(g, entry, next, mangled);
+	}
+	*ret = n;
+	return true;
+}
+
+/* Up to 2.41: counts and lists must agree, in one of the two link forms. */
+static int score_counts(struct glibc *g, vaddr mem, enum tcache_kind kind,
+			int *ret_mangled)
+{
+	bool possible[2] = { true, true };
+	int filled = 0;
+
+	for (unsigned i = 0; i < SMALL_TCACHE_BINS; i++) {
+		unsigned count, n;
+		uint64_t entry;
+
+		if (!tcache_count(g, mem, kind, i, &count) ||
+		    !space_word(g->sp, tcache_entry(g, mem, kind, i),
+				&entry) || !count != !entry)
+			return 0;
+		if (!count)
+			continue;
+		for (int m = 0; m < 2; m++)
+			possible[m] = possible[m] &&
+				tcache_list_sane(g, entry, i, m, count, &n) &&
+				n == count;
+		if (!possible[0] && !possible[1])
+			return 0;
+		filled++;
+	}
+	*ret_mangled = possible[0] && possible[1] ? -1 : possible[1];
+	return 1 + filled;
+}
+
+/* From 2.42 on: free places plus members are the same in each small bin. */
+static int score_slots(struct glibc *g, vaddr mem)
+{
+	unsigned bins = glibc_tcache_layouts[TCACHE_SLOTS].bins;
+	unsigned all = 0;
+	int filled = 0;
+
+	for (unsigned i = 0; i < bins; i++) {
+		unsigned slots, n = 0;
+		uint64_t entry;
+
+		if (!tcache_count(g, mem, TCACHE_SLOTS, i, &slots) ||
+		    !space_word(g->sp, tcache_entry(g, mem, TCACHE_SLOTS, i),
+				&entry))
+			return 0;
+		if (entry && !tcache_list_sane(g, entry, i, true, UINT16_MAX,
+					       &n))
+			return 0;
+		filled += entry != 0;
+		if (!i)
+			all = slots + n;
+		if (!all || (i < SMALL_TCACHE_BINS && slots + n != all))
+			return 0;
+	}
+	if (g->par && g->par->tcache_bins && all != g->tcache_count)
+		return 0;
+	return 1 + filled;
+}
+
+int glibc_tcache_score(struct glibc *g, vaddr mem, enum tcache_kind kind,
+		       int *ret_mangled)
+{
+	if (kind != TCACHE_SLOTS)
+		return score_counts(g, mem, kind, ret_mangled);
+	*ret_mangled = 1;
+	return score_slots(g, mem);
+}
+
+static int compare_addr(const void *a, const void *b)
+{
+	vaddr x = *(const vaddr *)a, y = *(const vaddr *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int compare_tcache(const void *a, const void *b)
+{
+	const struct glibc_tcache *x = a, *y = b;
+
+	return (x->mem > y->mem) - (x->mem < y->mem);
+}
+
+static struct glibc_tcache *tcache_at(struct glibc *g, vaddr mem)
+{
+	struct glibc_tcache key = { .mem = mem };
+
+	if (!g->n_tcaches)
+		return NULL;
+	return bsearch(&key, g->tcaches, g->n_tcaches, sizeof(key),
+		       compare_tcache);
+}
+
+/* Elect the one form that the process has, and drop the other candidates. */
+static void elect_kind(struct glibc *g)
+{
+	uint64_t votes[TCACHE_KINDS] = { 0 }, links[2] = { 0 };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		votes[g->tcaches[i].kind] += (unsigned)g->tcaches[i].score;
+	for (int k = TCACHE_CHAR; k < TCACHE_KINDS; k++)
+		if (votes[k] > votes[g->tcache])
+			g->tcache = k;
+	for (size_t i = 0; i < g->n_tcaches; i++) {
+		int mangled = -1;
+
+		if (g->tcaches[i].kind != g->tcache)
+			continue;
+		glibc_tcache_score(g, g->tcaches[i].mem, g->tcache, &mangled);
+		if (mangled >= 0)
+			links[mangled]++;
+		g->tcaches[kept++] = g->tcaches[i];
+	}
+	g->n_tcaches = kept;
+	g->mangled_known = links[0] || links[1];
+	g->mangled = links[1] > links[0] || (!g->mangled_known &&
+					     g->first >= 32);
+}
+
+static void narrow_releases(struct glibc *g)
+{
+	if (g->tcache)
+		glibc_releases(g, glibc_tcache_layouts[g->tcache].first,
+			       glibc_tcache_layouts[g->tcache].last);
+	if (g->mangled_known && g->mangled)
+		glibc_releases(g, 32, 43);
+	else if (g->mangled_known)
+		glibc_releases(g, 17, 31);
+}
+
+static struct glibc_arena *arena_by_addr(struct glibc *g, vaddr addr)
+{
+	for (size_t i = 0; i < g->n_arenas; i++)
+		if (g->arenas[i].addr == addr)
+			return &g->arenas[i];
+	return NULL;
+}
+
+static bool is_tcache(struct glibc *g, vaddr addr)
+{
+	return tcache_at(g, addr) != NULL;
+}
+
+static bool is_arena(struct glibc *g, vaddr addr)
+{
+	return arena_by_addr(g, addr) != NULL;
+}
+
+/*
+ * The offset from the thread pointer at which most threads have an address
+ * that is one of ours.  It depends on what else has static thread-local
+ * storage, but is the same in all threads of a process.
+ */
+static unsigned vote(struct glibc *g, bool (*ours)(struct glibc *, vaddr),
+		     long *ret)
+{
+	size_t n = min_u64(g->sp->n_threads, TLS_VOTERS);
+	unsigned best = 0;
+
+	for (long off = -TLS_REACH; off < TLS_REACH; off += (long)g->W) {
+		unsigned hits = 0;
+
+		for (size_t t = 0; t < n; t++) {
+			vaddr tp = g->sp->threads[t].tls;
+			uint64_t word;
+
+			hits += tp && space_word(g->sp, tp + (uint64_t)off,
+						 &word) &&
+				word && ours(g, word);
+		}
+		if (hits > best) {
+			best = hits;
+			*ret = off;
+		}
+	}
+	return best;
+}
+
+static struct heap_extent *chunk_extent(struct glibc *g, vaddr chunk)
+{
+	/* The walk owns the heap: it may change what it looks up. */
+	struct heap_extent *x =
+		(struct heap_extent *)heap_extent_at(g->heap, chunk);
+
+	if (!x || x->kind != EXTENT_BLOCKS || !extent_is_start(x, chunk))
+		return NULL;
+	return x;
+}
+
+/* A cache that is empty looks like any block of zeros: only TLS knows it. */
+static void add_by_slot(struct glibc *g, vaddr mem)
+{
+	uint64_t want = glibc_tcache_chunk(g, g->tcache), word, size;
+
+	if (!mem || (mem & (g->A - 1)) || tcache_at(g, mem) ||
+	    !chunk_extent(g, mem - 2 * g->W) ||
+	    !space_word(g->sp, mem - g->W, &word))
+		return;
+	size = word & ~(uint64_t)CHUNK_FLAGS;
+	if (size < want || size > want + 2 * g->A)
+		return;
+	MEM_PUSH(g->tcaches, g->n_tcaches, g->cap_tcaches) =
+		(struct glibc_tcache){ .mem = mem, .kind = g->tcache };
+	qsort(g->tcaches, g->n_tcaches, sizeof(*g->tcaches), compare_tcache);
+}
+
+static void assign_threads(struct glibc *g)
+{
+	for (size_t t = 0; t < g->sp->n_threads; t++) {
+		const struct thread *th = &g->sp->threads[t];
+		struct glibc_tcache *tc;
+		uint64_t mem;
+
+		if (!th->tls || !space_word(g->sp, th->tls +
+					    (uint64_t)g->tcache_tls, &mem))
+			continue;
+		add_by_slot(g, mem);
+		tc = tcache_at(g, mem);
+		if (tc)
+			tc->tid = th->tid;
+	}
+}
+
+/*
+ * All caches are empty: none was known by its content.  libc keeps its
+ * `tcache' variable up to 64 bytes below `thread_arena'; a block of zeros of
+ * the right size that is named there by each thread that names one is it.
+ */
+static bool slot_is_tcache(struct glibc *g, long off, enum tcache_kind kind)
+{
+	uint64_t want = glibc_tcache_chunk(g, kind), word, mem;
+	size_t hits = 0;
+
+	for (size_t t = 0; t < g->sp->n_threads; t++) {
+		vaddr tp = g->sp->threads[t].tls;
+		int mangled;
+
+		if (!tp || !space_word(g->sp, tp + (uint64_t)off, &mem) ||
+		    !mem)
+			continue;
+		if ((mem & (g->A - 1)) ||
+		    !chunk_extent(g, mem - 2 * g->W) ||
+		    !space_word(g->sp, mem - g->W, &word) ||
+		    (word & ~(uint64_t)CHUNK_FLAGS) - want > 2 * g->A ||
+		    !glibc_tcache_score(g, mem, kind, &mangled))
+			return false;
+		hits++;
+	}
+	return hits > 0;
+}
+
+static void find_empty_tcaches(struct glibc *g, long arena_off)
+{
+	for (int kind = TCACHE_CHAR; kind < TCACHE_KINDS; kind++)
+		for (long below = (long)g->W; below <= 64;
+		     below += (long)g->W) {
+			if (glibc_tcache_layouts[kind].last < g->first ||
+			    glibc_tcache_layouts[kind].first > g->last ||
+			    !slot_is_tcache(g, arena_off - below, kind))
+				continue;
+			g->tcache = kind;
+			g->tcache_tls = arena_off - below;
+			g->tcache_tls_known = true;
+			narrow_releases(g);
+			assign_threads(g);
+			return;
+		}
+}
+
+static void assign_arenas(struct glibc *g)
+{
+	long off = 0;
+
+	if (!vote(g, is_arena, &off))
+		return;
+	if (!g->tcache)
+		find_empty_tcaches(g, off);
+	for (size_t t = 0; t < g->sp->n_threads; t++) {
+		const struct thread *th = &g->sp->threads[t];
+		struct glibc_arena *a;
+		uint64_t addr;
+
+		if (!th->tls ||
+		    !space_word(g->sp, th->tls + (uint64_t)off, &addr))
+			continue;
+		a = arena_by_addr(g, addr);
+		if (a)
+			MEM_PUSH(g->heap->uses, g->heap->n_uses,
+				 g->heap->cap_uses) =
+				(struct thread_arena){ th->tid, a->id };
+	}
+}
+
+static void register_tcache(struct glibc *g, struct glibc_tcache *tc)
+{
+	struct heap *h = g->heap;
+	vaddr chunk = tc->mem - 2 * g->W;
+	struct heap_extent *x = chunk_extent(g, chunk);
+
+	if (x)
+		extent_set_state(x, chunk, BLOCK_OVERHEAD);
+	tc->id = (uint32_t)h->n_caches;
+	MEM_PUSH(h->caches, h->n_caches, h->cap_caches) =
+		(struct thread_cache){
+			.addr = tc->mem, .allocator = g->allocator,
+			.tid = tc->tid,
+			.arena = x ? x->arena : g->arenas[0].id,
+		};
+}
+
+void glibc_settle_tcaches(struct glibc *g)
+{
+	heap_sort(g->heap);
+	elect_kind(g);
+	narrow_releases(g);
+	if (g->n_tcaches) {
+		qsort(g->tcaches, g->n_tcaches, sizeof(*g->tcaches),
+		      compare_tcache);
+		g->tcache_tls_votes = vote(g, is_tcache, &g->tcache_tls);
+		g->tcache_tls_known = g->tcache_tls_votes > 0;
+		if (g->tcache_tls_known)
+			assign_threads(g);
+	}
+	assign_arenas(g);
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		register_tcache(g, &g->tcaches[i]);
+}
+
+/* One list member, by its chunk. */
+struct member {
+	vaddr chunk;
+	enum block_state want;	/* what the walk must have found */
+	enum block_state set;	/* what it becomes */
+	struct glibc_arena *a;	/* for notes */
+	const char *list;	/* "thread cache", "fastbin", "bin" */
+	unsigned bin;
+	uint64_t size;		/* that it must have; 0 any */
+};
+
+/*
+ * Mark a member.  False, with a note, if it cannot be one: then what follows
+ * it in its list is not to be trusted either.
+ */
+static bool mark(struct glibc *g, const struct member *m)
+{
+	struct heap_extent *x = chunk_extent(g, m->chunk);
+	enum block_state was;
+	uint64_t word;
+
+	if (!x) {
+		heap_note(g->heap, "bad-list-member", m->a->id, m->chunk, 0,
+			  "%s %u holds 0x%llx, which is no chunk", m->list,
+			  m->bin, (unsigned long long)m->chunk);
+		return false;
+	}
+	if (m->size && (!space_word(g->sp, m->chunk + g->W, &word) ||
+			(word & ~(uint64_t)CHUNK_FLAGS) != m->size)) {
+		heap_note(g->heap, "bad-list-member", m->a->id, m->chunk, 0,
+			  "%s %u holds chunk 0x%llx of another size", m->list,
+			  m->bin, (unsigned long long)m->chunk);
+		return false;
+	}
+	was = extent_state(x, m->chunk);
+	if (was != m->want) {
+		bool twice = was == BLOCK_CACHED || was == BLOCK_FAST ||
+			was == m->set;
+
+		heap_note(g->heap, twice ? "double-free" : "bad-list-member",
+			  m->a->id, m->chunk, 0, twice ?
+			  "chunk 0x%llx is in %s %u, and also in a list as %s" :
+			  "chunk 0x%llx is in %s %u, but its header says %s",
+			  (unsigned long long)m->chunk, m->list, m->bin,
+			  block_state_name(was));
+		return false;
+	}
+	extent_set_state(x, m->chunk, m->set);
+	return true;
+}
+
+static void mark_cached(struct glibc *g, struct glibc_tcache *tc, vaddr chunk,
+			unsigned bin, uint64_t size)
+{
+	struct heap *h = g->heap;
+
+	MEM_PUSH(h->cached, h->n_cached, h->cap_cached) =
+		(struct cached){ .start = chunk, .cache = tc->id, .bin = bin };
+	h->caches[tc->id].blocks++;
+	h->caches[tc->id].bytes += size;
+}
+
+/* Returns how many members the list should have had and did not. */
+static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
+				unsigned bin)
+{
+	unsigned count = 0, n = 0;
+	uint64_t entry = 0;
+
+	if (!space_word(g->sp, tcache_entry(g, tc->mem, g->tcache, bin),
+			&entry) ||
+	    !tcache_count(g, tc->mem, g->tcache, bin, &count))
+		return 0;
+	if (g->tcache == TCACHE_SLOTS)
+		count = g->tcache_count > count ?
+			(unsigned)g->tcache_count - count : 0;
+	while (entry && n <= UINT16_MAX) {
+		struct member m = {
+			.chunk = entry - 2 * g->W, .want = BLOCK_USED,
+			.set = BLOCK_CACHED, .a = &g->arenas[0],
+			.list = "thread cache bin", .bin = bin,
+		};
+		uint64_t word, size;
+
+		if (!space_word(g->sp, entry - g->W, &word))
+			break;
+		size = word & ~(uint64_t)CHUNK_FLAGS;
+		if (bin < SMALL_TCACHE_BINS)
+			m.size = g->MIN + (uint64_t)bin * g->A;
+		if (!mark(g, &m))
+			break;
+		mark_cached(g, tc, m.chunk, bin, size);
+		n++;
+		if (!space_word(g->sp, entry, &word))
+			break;
+		entry = glibc_link(g, entry, word);
+	}
+	return n < count && bin < SMALL_TCACHE_BINS ? count - n : 0;
+}
+
+/*
+ * The word behind the link that tells a cached block: at least nine of ten
+ * members share it (2.34 on), or it is its cache's address (2.29 to 2.33).
+ */
+struct tcache_key {
+	bool known, own_address;
+	uint64_t word;
+};
+
+static struct tcache_key find_key(struct glibc *g)
+{
+	const struct heap *h = g->heap;
+	struct tcache_key key = { 0 };
+	uint64_t lead = 0, same = 0, own = 0, total = 0, word;
+
+	for (size_t i = 0; i < h->n_cached; i++) {
+		if (!space_word(g->sp, h->cached[i].start + 3 * g->W, &word))
+			continue;
+		total++;
+		own += word == h->caches[h->cached[i].cache].addr;
+		if (!lead)
+			key.word = word;
+		lead += word == key.word ? 1 : (uint64_t)-1;
+	}
+	for (size_t i = 0; i < h->n_cached; i++)
+		same += space_word(g->sp, h->cached[i].start + 3 * g->W,
+				   &word) && word == key.word;
+	key.own_address = total > 3 && own * 10 >= total * 9;
+	key.known = key.own_address || (total > 3 && same * 10 >= total * 9);
+	return key;
+}
+
+/*
+ * A broken list is shorter than its count: as many blocks of its size that
+ * carry the key are the missing ones.  Never used without a shortage, since a
+ * block handed out again may still carry a stale key.
+ */
+static void fill_shortage(struct glibc *g, struct glibc_tcache *tc,
+			  const unsigned *missing)
+{
+	struct tcache_key key = find_key(g);
+	unsigned left[SMALL_TCACHE_BINS], total = 0, filled = 0;
+	struct heap_iter it;
+	struct block b;
+
+	for (unsigned i = 0; i < SMALL_TCACHE_BINS; i++)
+		total += left[i] = missing[i];
+	if (!total || !key.known)
+		return;
+	heap_iter_init(&it, g->heap);
+	while (filled < total && heap_iter_next(&it, &b)) {
+		uint64_t bin = (b.size - g->MIN) / g->A, word;
+
+		if (b.state != BLOCK_USED || b.mmapped || b.size < g->MIN ||
+		    bin >= SMALL_TCACHE_BINS || !left[bin] ||
+		    !space_word(g->sp, b.start + 3 * g->W, &word) ||
+		    word != (key.own_address ? tc->mem : key.word))
+			continue;
+		extent_set_state(chunk_extent(g, b.start), b.start,
+				 BLOCK_CACHED);
+		mark_cached(g, tc, b.start, (unsigned)bin, b.size);
+		left[bin]--;
+		filled++;
+	}
+	heap_note(g->heap, "broken-tcache", g->arenas[0].id, tc->mem, 0,
+		  "thread cache 0x%llx: %u members are not reached by its "
+		  "lists; %u recognised by their key",
+		  (unsigned long long)tc->mem, total, filled);
+}
+
+static void mark_tcaches(struct glibc *g)
+{
+	unsigned (*missing)[SMALL_TCACHE_BINS] =
+		mem_zalloc((g->n_tcaches + 1) * sizeof(*missing));
+
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		for (unsigned b = 0; b < glibc_tcache_layouts[g->tcache].bins;
+		     b++) {
+			unsigned short_by = mark_tcache_bin(g, &g->tcaches[i],
+							    b);
+
+			if (b < SMALL_TCACHE_BINS)
+				missing[i][b] = short_by;
+		}
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		fill_shortage(g, &g->tcaches[i], missing[i]);
+	free(missing);
+}
+
+static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
+{
+	struct member m = {
+		.want = BLOCK_USED, .set = BLOCK_FAST, .a = a,
+		.list = "fastbin", .bin = bin,
+		.size = g->MIN + (uint64_t)bin * 2 * g->W,
+	};
+	uint64_t chunk, word;
+
+	if (!space_word(g->sp, a->addr + g->state->fast +
+			(uint64_t)bin * g->W, &chunk))
+		return;
+	while (chunk && g->budget) {
+		g->budget--;
+		m.chunk = chunk;
+		if (!mark(g, &m) ||
+		    !space_word(g->sp, chunk + 2 * g->W, &word))
+			return;
+		chunk = glibc_link(g, chunk + 2 * g->W, word);
+	}
+}
+
+static void sum_header(struct glibc *g, struct glibc_arena *a, unsigned k)
+{
+	vaddr head = a->addr + state_bin(g->state, k);
+	uint64_t fd, bk;
+
+	if (!space_word(g->sp, head + 2 * g->W, &fd) ||
+	    !space_word(g->sp, head + 3 * g->W, &bk))
+		return;
+	a->fd_edges += glibc_edge(head, fd);
+	a->bk_edges += glibc_edge(bk, head);
+}
+
+/*
+ * Follow a bin by fd or by bk, marking members.  True if it came back to its
+ * header without a bad member.
+ */
+static bool mark_bin(struct glibc *g, struct glibc_arena *a, unsigned k,
+		     bool backward, enum block_state want)
+{
+	vaddr head = a->addr + state_bin(g->state, k), at = head;
+	unsigned link = (backward ? 3 : 2) * g->W;
+	struct member m = {
+		.want = want, .a = a, .list = "bin", .bin = k + 1,
+		.set = k ? BLOCK_BINNED : BLOCK_UNSORTED,
+	};
+
+	while (g->budget) {
+		uint64_t next;
+
+		g->budget--;
+		if (!space_word(g->sp, at + link, &next))
+			return false;
+		if (next == head)
+			return true;
+		m.chunk = at = next;
+		if (!mark(g, &m))
+			return false;
+	}
+	return false;
+}
+
+/* All free chunks of the arena's blocks, as long as no list has named them. */
+static void unlist_all(struct glibc *g, struct glibc_arena *a)
+{
+	struct heap *h = g->heap;
+
+	for (size_t i = 0; i < h->n_extents; i++) {
+		struct heap_extent *x = &h->extents[i];
+
+		if (x->arena != a->id || x->kind != EXTENT_BLOCKS)
+			continue;
+		/* BLOCK_BINNED is 4, BLOCK_UNLISTED 5: set bit 0. */
+		for (size_t w = 0; w < x->n_words; w++)
+			x->planes[1][w] |= x->planes[3][w] &
+				~x->planes[2][w] & x->planes[0][w];
+	}
+}
+
+static void note_unlisted(struct glibc *g, struct glibc_arena *a)
+{
+	uint64_t blocks = 0, bytes = 0;
+	struct heap_iter it;
+	struct block b;
+	vaddr first = 0;
+
+	heap_iter_init(&it, g->heap);
+	while (heap_iter_next(&it, &b)) {
+		if (b.arena != a->id || b.state != BLOCK_UNLISTED)
+			continue;
+		first = first ? first : b.start;
+		blocks++;
+		bytes += b.size;
+	}
+	if (!blocks)
+		return;
+	heap_note(g->heap, "unlisted-free", a->id, first, 0,
+		  "%llu free chunks (%llu bytes) are in no bin, the first at "
+		  "0x%llx", (unsigned long long)blocks,
+		  (unsigned long long)bytes, (unsigned long long)first);
+	g->heap->notes[g->heap->n_notes - 1].minor = true;
+}
+
+static void mark_bins(struct glibc *g, struct glibc_arena *a)
+{
+	_Static_assert(BLOCK_BINNED == 4 && BLOCK_UNLISTED == 5,
+		       "unlist_all() sets a bit");
+
+	for (unsigned k = 0; k < GLIBC_BINS; k++)
+		sum_header(g, a, k);
+	if (a->fd_edges == a->bk_edges) {
+		/* All lists close; only which chunks are unsorted is open. */
+		mark_bin(g, a, 0, false, BLOCK_BINNED);
+		return;
+	}
+	unlist_all(g, a);
+	for (unsigned k = 0; k < GLIBC_BINS; k++)
+		if (!mark_bin(g, a, k, false, BLOCK_UNLISTED))
+			mark_bin(g, a, k, true, BLOCK_UNLISTED);
+	note_unlisted(g, a);
+}
+
+void glibc_mark_lists(struct glibc *g)
+{
+	heap_sort(g->heap);
+	mark_tcaches(g);
+	for (size_t i = 0; i < g->n_arenas; i++) {
+		struct glibc_arena *a = &g->arenas[i];
+
+		if (a->lost)
+			continue;
+		for (unsigned b = 0; b < g->state->n_fast; b++)
+			mark_fastbin(g, a, b);
+		mark_bins(g, a);
+	}
+}
+
+static bool add_anchor(struct glibc *g, struct glibc_arena *a, vaddr chunk)
+{
+	const struct seg *seg = space_seg(g->sp, chunk);
+
+	if (!seg || !(seg->flags & SEG_W) || (chunk & (g->W - 1)) ||
+	    a->n_anchors >= MAX_ANCHORS || !g->budget)
+		return false;
+	g->budget--;
+	MEM_PUSH(a->anchors, a->n_anchors, a->cap_anchors) = chunk;
+	return true;
+}
+
+/* Brent: a list that runs in a circle meets the mark set at powers of two. */
+static void anchors_of_list(struct glibc *g, struct glibc_arena *a,
+			    vaddr head, vaddr first, bool fast)
+{
+	vaddr chunk = first, mark_at = 0;
+	uint64_t n = 0, next, back;
+
+	while (chunk && chunk != head && chunk != mark_at) {
+		if (!add_anchor(g, a, chunk))
+			return;
+		if (!(n & (n + 1)))
+			mark_at = chunk;
+		n++;
+		if (!space_word(g->sp, chunk + 2 * g->W, &next))
+			return;
+		if (fast)
+			next = demangle(g, chunk + 2 * g->W, next,
+					g->first >= 32);
+		/* In a bin the next member must point back. */
+		else if (space_word(g->sp, next + 3 * g->W, &back) &&
+			 back != chunk)
+			return;
+		chunk = next;
+	}
+}
+
+void glibc_collect_anchors(struct glibc *g, struct glibc_arena *a)
+{
+	size_t kept = 0;
+
+	if (a->has_anchors || a->lost)
+		return;
+	a->has_anchors = true;
+	for (unsigned b = 0; b < g->state->n_fast; b++) {
+		uint64_t first;
+
+		if (space_word(g->sp, a->addr + g->state->fast +
+			       (uint64_t)b * g->W, &first))
+			anchors_of_list(g, a, 0, first, true);
+	}
+	for (unsigned k = 0; k < GLIBC_BINS; k++) {
+		vaddr head = a->addr + state_bin(g->state, k);
+		uint64_t first;
+
+		if (space_word(g->sp, head + 2 * g->W, &first))
+			anchors_of_list(g, a, head, first, false);
+	}
+	qsort(a->anchors, a->n_anchors, sizeof(*a->anchors), compare_addr);
+	for (size_t i = 0; i < a->n_anchors; i++)
+		if (!kept || a->anchors[kept - 1] != a->anchors[i])
+			a->anchors[kept++] = a->anchors[i];
+	a->n_anchors = kept;
+}

@@ -1,0 +1,946 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From chunk to chunk: the forward walk of glibc's heaps, what it does at a
+ * damaged header, and the search for memory that no structure names.
+ */
+#include "corewalk/glibc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+	RESYNC_STEPS = 64,	/* a chain this long is no accident */
+	MAX_RESYNCS = 4096,	/* in one process; then the rest is given up */
+};
+
+enum stop {
+	STOP_TOP,		/* behind the arena's top */
+	STOP_FENCE,		/* behind a fencepost */
+	STOP_BAD,		/* at a header that cannot be one */
+	STOP_HOLE,		/* at a header that is not in the file */
+};
+
+/* One uninterrupted run of chunks. */
+struct run {
+	struct glibc *g;
+	struct glibc_arena *a;
+	vaddr at;		/* the chunk looked at; the end when stopped */
+	vaddr end;		/* of the region */
+	uint64_t size_word;	/* of the chunk at `at' */
+	vaddr before;		/* the chunk before `at'; 0 none */
+	const uint8_t *host;	/* window: bytes of [start, limit) */
+	vaddr start, limit;
+	uint64_t walked;
+};
+
+static uint64_t load_word(const uint8_t *p, unsigned word)
+{
+	uint64_t v64;
+	uint32_t v32;
+
+	if (word == 8) {
+		memcpy(&v64, p, 8);
+		return v64;
+	}
+	memcpy(&v32, p, 4);
+	return v32;
+}
+
+/* Make the two header words at addr readable through the window. */
+static bool run_window(struct run *r, vaddr addr)
+{
+	uint64_t n;
+	const uint8_t *host = space_view_max(r->g->sp, addr, &n);
+
+	if (!host || n < 2 * r->g->W)
+		return false;
+	r->host = host;
+	r->start = addr;
+	r->limit = addr + min_u64(n, r->end - addr);
+	return true;
+}
+
+/* Any header field, window or not. */
+static bool run_word(struct run *r, vaddr addr, uint64_t *ret)
+{
+	if (addr >= r->start && addr < r->limit &&
+	    r->limit - addr >= r->g->W) {
+		*ret = load_word(r->host + (addr - r->start), r->g->W);
+		return true;
+	}
+	return space_word(r->g->sp, addr, ret);
+}
+
+static bool is_fence(const struct glibc *g, uint64_t size_word)
+{
+	uint64_t size = size_word & ~(uint64_t)CHUNK_FLAGS;
+
+	if (size == 0)
+		return size_word & CHUNK_PREV_INUSE;
+	return size == 2 * g->W && g->MIN > 2 * g->W;
+}
+
+/* A size field that can be a chunk's with room bytes to the region's end. */
+static bool plausible(const struct glibc *g, const struct glibc_arena *a,
+		      uint64_t size_word, uint64_t room)
+{
+	uint64_t size = size_word & ~(uint64_t)CHUNK_FLAGS;
+
+	return size >= g->MIN && !(size & (g->A - 1)) && size <= room &&
+	       !(size_word & CHUNK_MMAPPED) &&
+	       !(a->main && (size_word & CHUNK_NON_MAIN));
+}
+
+static void try_tcache(struct glibc *g, vaddr chunk, uint64_t size)
+{
+	for (int kind = TCACHE_CHAR; kind < TCACHE_KINDS; kind++) {
+		uint64_t want = glibc_tcache_chunk(g, kind);
+		int mangled = -1, score;
+
+		/* One path of 2.43 rounds the size of the struct twice. */
+		if (size < want || size > want + 2 * g->A)
+			continue;
+		score = glibc_tcache_score(g, chunk + 2 * g->W, kind,
+					   &mangled);
+		/* Zeros alone prove nothing; free places in each bin do. */
+		if (score > (kind == TCACHE_SLOTS ? 0 : 1))
+			MEM_PUSH(g->tcaches, g->n_tcaches, g->cap_tcaches) =
+				(struct glibc_tcache){
+					.mem = chunk + 2 * g->W, .kind = kind,
+					.score = score,
+				};
+	}
+}
+
+/*
+ * The next header says that the chunk is free, but its footer disagrees: one
+ * of the two was overwritten.  A sound next header wins.
+ */
+static enum block_state judge_footer(struct run *r, vaddr chunk,
+				     uint64_t size, uint64_t footer,
+				     uint64_t next_word)
+{
+	struct glibc *g = r->g;
+	vaddr next = chunk + size;
+
+	if (!plausible(g, r->a, next_word, r->end - next) &&
+	    !is_fence(g, next_word))
+		return BLOCK_USED;
+	heap_note(g->heap, "bad-footer", r->a->id, chunk, 0,
+		  "free chunk 0x%llx is %llu bytes, but the word behind it "
+		  "says %llu", (unsigned long long)chunk,
+		  (unsigned long long)size, (unsigned long long)footer);
+	g->heap->notes[g->heap->n_notes - 1].minor = true;
+	return BLOCK_UNLISTED;
+}
+
+/* A chunk whose successor has bit 0 clear. */
+static void take_free(struct run *r, struct heap_extent *x, vaddr chunk,
+		      uint64_t size, uint64_t next_word)
+{
+	struct glibc *g = r->g;
+	uint64_t footer = 0, fd, bk;
+
+	if (!run_word(r, chunk + size, &footer) || footer != size) {
+		extent_set_state(x, chunk, judge_footer(r, chunk, size, footer,
+							next_word));
+		return;
+	}
+	extent_set_state(x, chunk, BLOCK_BINNED);
+	if (!run_word(r, chunk + 2 * g->W, &fd) ||
+	    !run_word(r, chunk + 3 * g->W, &bk))
+		return;
+	r->a->fd_edges += glibc_edge(chunk, fd);
+	r->a->bk_edges += glibc_edge(bk, chunk);
+	r->a->binned++;
+}
+
+static enum stop take_top(struct run *r, struct heap_extent *x)
+{
+	struct glibc *g = r->g;
+	uint64_t size = r->size_word & ~(uint64_t)CHUNK_FLAGS;
+
+	/* top has bit 0 set, always; on i386 its size is no multiple of A. */
+	if (size < 2 * g->W || size > r->end - r->at ||
+	    !(r->size_word & CHUNK_PREV_INUSE)) {
+		heap_note(g->heap, "bad-top-size", r->a->id, r->at, 0,
+			  "top chunk 0x%llx has size field 0x%llx",
+			  (unsigned long long)r->at,
+			  (unsigned long long)r->size_word);
+		size = r->end - r->at;
+	}
+	extent_mark(x, r->at);
+	extent_set_state(x, r->at, BLOCK_TOP);
+	r->at += size;
+	return STOP_TOP;
+}
+
+/*
+ * The end of a piece or heap: two chunks of two words each, or one and a word
+ * of 0, or in a heap with no room for that only the 0.
+ */
+static enum stop take_fence(struct run *r, struct heap_extent *x)
+{
+	unsigned W = r->g->W;
+	uint64_t size = r->size_word & ~(uint64_t)CHUNK_FLAGS, second;
+	uint64_t bytes = 2 * W;
+
+	if (size) {
+		if (r->end - r->at < 4 * W ||
+		    !run_word(r, r->at + 3 * W, &second) ||
+		    !is_fence(r->g, second))
+			return STOP_BAD;
+		bytes = 4 * W;
+	}
+	if (bytes > r->end - r->at)
+		bytes = r->end - r->at;
+	extent_mark(x, r->at);
+	extent_set_state(x, r->at, BLOCK_OVERHEAD);
+	r->at += bytes;
+	return STOP_FENCE;
+}
+
+/* Top, a fencepost, or damage: what ends the plain loop below. */
+static enum stop run_stop(struct run *r, struct heap_extent *x)
+{
+	if (r->at == r->a->top)
+		return take_top(r, x);
+	if (is_fence(r->g, r->size_word))
+		return take_fence(r, x);
+	return STOP_BAD;
+}
+
+/*
+ * The loop that everything else waits for: at each chunk one load, of the next
+ * chunk's size.  W is a constant in each of the two copies.
+ */
+static inline __attribute__((always_inline)) enum stop
+run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
+{
+	struct glibc *g = r->g;
+	vaddr p = r->at, top = r->a->top, end = r->end;
+	uint64_t s = r->size_word, min = g->MIN;
+	uint64_t never = CHUNK_MMAPPED | ((g->A - 1) & ~CHUNK_FLAGS) |
+		(r->a->main ? CHUNK_NON_MAIN : 0);
+	uint64_t used_flags = r->a->main ? 0 : CHUNK_NON_MAIN;
+	uint64_t tc_min = glibc_tcache_chunk(g, TCACHE_CHAR);
+	uint64_t tc_span = glibc_tcache_chunk(g, TCACHE_SLOTS) + 2 * g->A -
+		tc_min;
+
+	for (;;) {
+		uint64_t size = s & ~(uint64_t)CHUNK_FLAGS, next_word;
+		vaddr next = p + size;
+
+		if (p == top || (s & never) || size < min || size > end - p)
+			break;
+		if (end - next < 2 * W) {
+			/* Only the last chunk ends here: a top we lost. */
+			if (next != end || top)
+				break;
+			r->a->top = top = p;
+			break;
+		}
+		if (next < r->start || next >= r->limit ||
+		    r->limit - next < 2 * W) {
+			r->at = p;
+			r->size_word = s;
+			if (!run_window(r, next))
+				return STOP_HOLE;
+		}
+		next_word = load_word(r->host + (next - r->start) + W, W);
+		if (next_word & CHUNK_PREV_INUSE) {
+			if ((s & CHUNK_NON_MAIN) != used_flags)
+				break;
+			extent_mark(x, p);
+			if (size - tc_min <= tc_span)
+				try_tcache(g, p, size);
+		} else {
+			extent_mark(x, p);
+			take_free(r, x, p, size, next_word);
+		}
+		r->before = p;
+		p = next;
+		s = next_word;
+	}
+	r->at = p;
+	r->size_word = s;
+	return run_stop(r, x);
+}
+
+static enum stop run_go(struct run *r, struct heap_extent *x)
+{
+	if (!run_window(r, r->at))
+		return STOP_HOLE;
+	r->size_word = load_word(r->host + r->g->W, r->g->W);
+	r->before = 0;
+	return r->g->W == 8 ? run_chunks(r, x, 8) : run_chunks(r, x, 4);
+}
+
+/* Where a chain of plausible headers ends. */
+enum chain {
+	CHAIN_BROKEN,
+	CHAIN_LONG,		/* max_steps and still sound */
+	CHAIN_FENCE,		/* *ret_end is behind the fence */
+	CHAIN_TOP,		/* *ret_end is the top chunk */
+};
+
+/*
+ * Follow headers from p.  through, if not 0, is an address that the chain must
+ * meet exactly; a chain that jumps over it is broken.
+ */
+static enum chain follow(struct glibc *g, const struct glibc_arena *a,
+			 vaddr p, vaddr end, vaddr through,
+			 unsigned max_steps, vaddr *ret_end)
+{
+	bool met = !through || p == through;
+
+	for (unsigned steps = 0; g->budget; steps++) {
+		uint64_t s, size, next_word, footer;
+
+		g->budget--;
+		if (p == a->top) {
+			*ret_end = p;
+			return met || p == through ? CHAIN_TOP : CHAIN_BROKEN;
+		}
+		if (steps >= max_steps && met)
+			return CHAIN_LONG;
+		if (end - p < 2 * g->W || !space_word(g->sp, p + g->W, &s))
+			return CHAIN_BROKEN;
+		size = s & ~(uint64_t)CHUNK_FLAGS;
+		if (is_fence(g, s)) {
+			*ret_end = p + (size ? 4 : 2) * g->W;
+			return met && steps ? CHAIN_FENCE : CHAIN_BROKEN;
+		}
+		if (!plausible(g, a, s, end - p) || end - p - size < 2 * g->W ||
+		    !space_word(g->sp, p + size + g->W, &next_word))
+			return CHAIN_BROKEN;
+		if (next_word & CHUNK_PREV_INUSE) {
+			if (!a->main && !(s & CHUNK_NON_MAIN))
+				return CHAIN_BROKEN;
+		} else if (!space_word(g->sp, p + size, &footer) ||
+			   footer != size) {
+			return CHAIN_BROKEN;
+		}
+		p += size;
+		if (!met && p > through)
+			return CHAIN_BROKEN;
+		met |= p == through;
+	}
+	return CHAIN_BROKEN;
+}
+
+/* The first known list member of the arena at or behind addr; 0 none. */
+static vaddr next_anchor(const struct glibc_arena *a, vaddr addr, vaddr end)
+{
+	size_t lo = 0, hi = a->n_anchors;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (a->anchors[mid] < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < a->n_anchors && a->anchors[lo] < end ? a->anchors[lo] : 0;
+}
+
+/*
+ * The earliest address behind q where the arena's chunks go on: a chain that
+ * reaches top, a fencepost or RESYNC_STEPS, and meets the next address that a
+ * list names.  0 if there is none.
+ */
+static vaddr resync(struct glibc *g, struct glibc_arena *a, vaddr q,
+		    vaddr end, bool after_fence)
+{
+	vaddr y = after_fence ? q : q + g->MIN;
+	vaddr last;
+
+	if (g->resyncs++ >= MAX_RESYNCS)
+		return 0;
+	glibc_collect_anchors(g, a);
+	for (y = glibc_first_chunk(g, y); y < end && g->budget; y += g->A) {
+		uint64_t s;
+
+		if (y == a->top)
+			return y;
+		if (!space_word(g->sp, y + g->W, &s)) {
+			const struct seg *seg = space_seg(g->sp, y);
+
+			/* Not in the file: nothing can begin before its end. */
+			if (!seg || seg->end >= end)
+				return 0;
+			y = glibc_first_chunk(g, seg->end) - g->A;
+			continue;
+		}
+		if (after_fence && !(s & CHUNK_PREV_INUSE))
+			continue;
+		if (!plausible(g, a, s, end - y)) {
+			g->budget--;
+			continue;
+		}
+		if (follow(g, a, y, end, next_anchor(a, y, end), RESYNC_STEPS,
+			   &last) != CHAIN_BROKEN)
+			return y;
+	}
+	return 0;
+}
+
+static void note_damage(struct run *r, enum stop stop, vaddr resumed)
+{
+	struct glibc *g = r->g;
+	vaddr at = r->at;
+	const char *why = space_why_text(space_why(g->sp, at + g->W));
+
+	if (stop == STOP_HOLE) {
+		/* The chunk is known; what follows it is not. */
+		at += r->size_word & ~(uint64_t)CHUNK_FLAGS;
+		if (at < r->at || at >= r->end)
+			at = r->at;
+		why = space_why_text(space_why(g->sp, at + g->W));
+		heap_note(g->heap, "missing", r->a->id, r->at,
+			  resumed - r->at,
+			  "chunk header at 0x%llx is %s; resumed at 0x%llx",
+			  (unsigned long long)at, why,
+			  (unsigned long long)resumed);
+		return;
+	}
+	heap_note(g->heap, "bad-chunk-size", r->a->id, at, resumed - at,
+		  "chunk 0x%llx has size field 0x%llx; resumed at 0x%llx",
+		  (unsigned long long)at, (unsigned long long)r->size_word,
+		  (unsigned long long)resumed);
+}
+
+/*
+ * What lies between two runs, from at on: somebody else's sbrk, or damage.
+ * Returns where the next run starts, end if there is none, 0 if the region
+ * itself ends at `at'.
+ */
+static vaddr walk_gap(struct run *r, enum stop stop, vaddr end)
+{
+	struct glibc *g = r->g;
+	bool foreign = stop == STOP_FENCE && r->a->main;
+	vaddr next = resync(g, r->a, r->at, end, stop == STOP_FENCE);
+
+	if (!next && foreign)
+		return 0;
+	if (!next)
+		next = end;
+	if (!foreign)
+		note_damage(r, stop, next);
+	else if (next > r->at)
+		heap_note(g->heap, "foreign-sbrk", r->a->id, r->at, 0,
+			  "0x%llx to 0x%llx was taken from the break by "
+			  "somebody else", (unsigned long long)r->at,
+			  (unsigned long long)next);
+	heap_add_range(g->heap, r->a->id, foreign ? EXTENT_FOREIGN :
+		       EXTENT_UNDECODED, r->at, next);
+	return next;
+}
+
+/* One region: runs, and what lies between them. */
+static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
+			vaddr end)
+{
+	struct heap *h = g->heap;
+	vaddr at = glibc_first_chunk(g, start);
+	unsigned shift = g->A == 16 ? 4 : 3;
+
+	if (at >= end)
+		return;
+	heap_add_range(h, a->id, EXTENT_OVERHEAD, start, at);
+	for (;;) {
+		struct run r = { .g = g, .a = a, .at = at, .end = end };
+		size_t x = heap_add_blocks(h, a->id, at, end, shift,
+					   2 * g->W, g->W);
+		enum stop stop = run_go(&r, &h->extents[x]);
+		vaddr next;
+
+		heap_trim_extent(h, x, r.at);
+		at = r.at;
+		progress_step(g->progress, at - start, end - start, 0, NULL);
+		if (end - at < g->A || (stop == STOP_TOP && a->main))
+			break;
+		next = walk_gap(&r, stop, end);
+		if (!next)
+			break;
+		at = next;
+		if (at >= end)
+			break;
+	}
+	/* Alignment behind the last fence. */
+	if (end - at < g->A) {
+		heap_add_range(h, a->id, EXTENT_OVERHEAD, at, end);
+		at = end;
+	}
+	a->walked += at - start;
+	glibc_cover(g, start, at);
+}
+
+void glibc_cover(struct glibc *g, vaddr start, vaddr end)
+{
+	size_t i;
+
+	if (start >= end)
+		return;
+	(void)MEM_PUSH(g->ranges, g->n_ranges, g->cap_ranges);
+	for (i = g->n_ranges - 1; i && g->ranges[i - 1].start > start; i--)
+		g->ranges[i] = g->ranges[i - 1];
+	g->ranges[i] = (struct glibc_range){ start, end };
+}
+
+bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end)
+{
+	size_t lo = 0, hi = g->n_ranges;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (g->ranges[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || addr >= g->ranges[lo - 1].end)
+		return false;
+	*ret_end = g->ranges[lo - 1].end;
+	return true;
+}
+
+/* The start of the first explained range behind addr, at most limit. */
+static vaddr next_covered(const struct glibc *g, vaddr addr, vaddr limit)
+{
+	size_t lo = 0, hi = g->n_ranges;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (g->ranges[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < g->n_ranges ? min_u64(limit, g->ranges[lo].start) : limit;
+}
+
+static void walk_heap(struct glibc *g, struct glibc_arena *a, vaddr h)
+{
+	vaddr run_end = space_run_end(g->sp, h), first, end, tail, unused;
+	uint64_t size, mprotect_size;
+
+	if (glibc_covered(g, h, &unused) ||
+	    !space_word(g->sp, h + 2 * g->W, &size) ||
+	    !space_word(g->sp, h + 3 * g->W, &mprotect_size))
+		return;
+	run_end = next_covered(g, h, min_u64(run_end, h + g->heap_max));
+	end = size < run_end - h ? h + size : run_end;
+	if (size > run_end - h)
+		heap_note(g->heap, "heap-size", a->id, h, 0,
+			  "heap 0x%llx says it has %llu bytes, %llu are mapped",
+			  (unsigned long long)h, (unsigned long long)size,
+			  (unsigned long long)(run_end - h));
+	first = h + g->heap_info_size;
+	if (a->addr == first)
+		first += state_size(g);
+	if (first >= end)
+		return;
+	heap_add_range(g->heap, a->id, EXTENT_OVERHEAD, h, first);
+	a->walked += first - h;
+	glibc_cover(g, h, first);
+	walk_region(g, a, first, end);
+	/* Shrunk: still accessible, but nobody's. */
+	tail = mprotect_size < run_end - h ? h + mprotect_size : run_end;
+	if (tail > end) {
+		heap_add_range(g->heap, a->id, EXTENT_OVERHEAD, end, tail);
+		glibc_cover(g, end, tail);
+	}
+}
+
+static void walk_main(struct glibc *g, struct glibc_arena *a)
+{
+	vaddr end;
+
+	if (!g->sbrk_base || !a->top)
+		return;
+	end = space_run_end(g->sp, g->sbrk_base);
+	if (end > g->sbrk_base)
+		walk_region(g, a, g->sbrk_base, end);
+}
+
+void glibc_walk_arenas(struct glibc *g)
+{
+	progress_phase(g->progress, "walking glibc arenas");
+	for (size_t i = 1; i < g->n_arenas; i++)
+		for (size_t k = g->arenas[i].n_heaps; k--; )
+			walk_heap(g, &g->arenas[i], g->arenas[i].heaps[k]);
+	walk_main(g, &g->arenas[0]);
+}
+
+/*
+ * Does a piece of the main arena start at addr?  Its first chunk has no
+ * neighbour before it, and its chain ends at top or at a fencepost; through as
+ * in follow().  *ret_end is its end.
+ */
+static bool piece_at(struct glibc *g, vaddr addr, vaddr end, vaddr through,
+		     vaddr *ret_end)
+{
+	struct glibc_arena *a = &g->arenas[0];
+	vaddr first = g->A > 2 * g->W ? addr + g->A - 2 * g->W : addr;
+	uint64_t s, size;
+	enum chain how;
+
+	if (!space_word(g->sp, first + g->W, &s) ||
+	    (s & CHUNK_FLAGS) != CHUNK_PREV_INUSE)
+		return false;
+	how = follow(g, a, first, end, through, UINT32_MAX, ret_end);
+	if (how == CHAIN_FENCE)
+		return true;
+	if (how != CHAIN_TOP || !space_word(g->sp, a->top + g->W, &s))
+		return false;
+	size = s & ~(uint64_t)CHUNK_FLAGS;
+	*ret_end = a->top + size;
+	return size && size <= end - a->top;
+}
+
+/* Try each page of [from, to) as the start of a piece; false if none is. */
+static bool find_piece(struct glibc *g, vaddr from, vaddr to, vaddr through)
+{
+	struct glibc_arena *a = &g->arenas[0];
+	vaddr end, covered_end;
+
+	for (vaddr p = from; p < to && g->budget; p += g->sp->page) {
+		if (glibc_covered(g, p, &covered_end)) {
+			p = round_down(covered_end - 1, g->sp->page);
+			continue;
+		}
+		if (through && p > through)
+			return false;
+		if (!piece_at(g, p, next_covered(g, p, to), through, &end))
+			continue;
+		walk_region(g, a, p, end);
+		/* A piece ends at a page border; less than A may be left. */
+		if (round_up(end, g->sp->page) - end < g->A && end < to) {
+			vaddr border = round_up(end, g->sp->page);
+
+			heap_add_range(g->heap, a->id, EXTENT_OVERHEAD, end,
+				       border);
+			glibc_cover(g, end, border);
+			a->walked += border - end;
+		}
+		return true;
+	}
+	return false;
+}
+
+/* A list member of the main arena in no explained range; 0 none. */
+static vaddr stray(struct glibc *g)
+{
+	struct glibc_arena *a = &g->arenas[0];
+	vaddr end;
+
+	if (a->top && !glibc_covered(g, a->top, &end))
+		return a->top;
+	glibc_collect_anchors(g, a);
+	for (size_t i = 0; i < a->n_anchors; i++)
+		if (!glibc_covered(g, a->anchors[i], &end) &&
+		    space_seg(g->sp, a->anchors[i]))
+			return a->anchors[i];
+	return 0;
+}
+
+/* The run of adjacent anonymous memory around addr; false if none. */
+static bool run_around(struct glibc *g, vaddr addr, vaddr *ret_from,
+		       vaddr *ret_to)
+{
+	const struct seg *seg = space_seg(g->sp, addr);
+	size_t i;
+
+	if (!seg || !space_seg_anon(seg) || !(seg->flags & SEG_W))
+		return false;
+	i = (size_t)(seg - g->sp->segs);
+	while (i && g->sp->segs[i - 1].end == g->sp->segs[i].start &&
+	       space_seg_anon(&g->sp->segs[i - 1]) &&
+	       (g->sp->segs[i - 1].flags & SEG_W))
+		i--;
+	*ret_from = g->sp->segs[i].start;
+	*ret_to = space_run_end(g->sp, *ret_from);
+	return true;
+}
+
+static bool find_any_piece(struct glibc *g)
+{
+	struct space *sp = g->sp;
+
+	for (size_t i = 0; i < sp->n_segs; i++) {
+		vaddr from, to;
+
+		if (i && sp->segs[i - 1].end == sp->segs[i].start &&
+		    space_seg_anon(&sp->segs[i - 1]) &&
+		    (sp->segs[i - 1].flags & SEG_W))
+			continue;	/* not the first of its run */
+		if (run_around(g, sp->segs[i].start, &from, &to) &&
+		    find_piece(g, from, to, 0))
+			return true;
+	}
+	return false;
+}
+
+void glibc_walk_pieces(struct glibc *g)
+{
+	struct glibc_arena *a = &g->arenas[0];
+	size_t rounds = 4096;
+
+	while (a->walked < a->system_mem && rounds-- && g->budget) {
+		vaddr known = stray(g), from, to;
+
+		if (known) {
+			if (!run_around(g, known, &from, &to) ||
+			    !find_piece(g, from, to, known))
+				return;
+		} else if (!find_any_piece(g)) {
+			return;
+		}
+	}
+}
+
+struct mmapped {
+	vaddr chunk, base;
+	uint64_t total;
+	bool decoy;
+};
+
+struct mmap_search {
+	struct glibc *all;
+	size_t n_all;
+	struct mmapped *found;	/* owned */
+	size_t n, cap;
+	uint64_t want, want_bytes;	/* by all mp_ together */
+	uint64_t bytes;
+	bool known;		/* every mp_ was found */
+	bool drifts;		/* 2.43: want_bytes may be too high */
+};
+
+/* A chunk that is a mapping of its own, its header at c; 0 if it is none. */
+static uint64_t mmapped_total(const struct glibc *g, vaddr base, vaddr c,
+			      vaddr limit)
+{
+	bool bare = g->state->first == 43;	/* size without its header */
+	uint64_t prev, size, total;
+
+	if (!space_word(g->sp, c + g->W, &size) ||
+	    (size & CHUNK_FLAGS) != CHUNK_MMAPPED ||
+	    !space_word(g->sp, c, &prev))
+		return 0;
+	if (bare)
+		prev &= ~UINT64_C(1);	/* bit 0: made of huge pages */
+	size &= ~(uint64_t)CHUNK_FLAGS;
+	if (prev != c - base || !add_ok(prev, size, &total) ||
+	    !add_ok(total, bare ? 2 * g->W : 0, &total))
+		return 0;
+	if (total < g->sp->page || (total & (g->sp->page - 1)) ||
+	    total > limit - base)
+		return 0;
+	return total;
+}
+
+/* Does the header that malloc wrote at the start of a mapping stand here? */
+static bool mmapped_begins(const struct glibc *g, vaddr base)
+{
+	vaddr c = glibc_first_chunk(g, base);
+	uint64_t prev, size;
+
+	return space_word(g->sp, c + g->W, &size) &&
+	       (size & CHUNK_FLAGS) == CHUNK_MMAPPED &&
+	       space_word(g->sp, c, &prev) &&
+	       (prev & ~UINT64_C(1)) == c - base;
+}
+
+/*
+ * The chunk of the mapping that starts at base.  An aligned request leaves the
+ * first header behind, and realloc may have made that one wrong: of the places
+ * that an alignment can have led to the highest valid one is meant.
+ */
+static bool mmapped_at(const struct glibc *g, vaddr base, vaddr limit,
+		       struct mmapped *ret)
+{
+	vaddr first = glibc_first_chunk(g, base) + 2 * g->W;
+
+	*ret = (struct mmapped){ 0 };
+	if (!mmapped_begins(g, base))
+		return false;
+	for (uint64_t align = g->A; align && align < limit - base; align <<= 1)
+		for (int up = 0; up < 2; up++) {
+			vaddr user = round_up(first, align) + (up ? align : 0);
+			vaddr c = user - 2 * g->W;
+			uint64_t total;
+
+			if (c < base || c >= limit || c <= ret->chunk)
+				continue;
+			total = mmapped_total(g, base, c, limit);
+			if (total)
+				*ret = (struct mmapped){ c, base, total, false };
+		}
+	return ret->chunk;
+}
+
+static bool all_covered(const struct mmap_search *m, vaddr addr,
+			vaddr *ret_end)
+{
+	for (size_t i = 0; i < m->n_all; i++)
+		if (glibc_covered(&m->all[i], addr, ret_end))
+			return true;
+	return false;
+}
+
+static vaddr all_next_covered(const struct mmap_search *m, vaddr addr,
+			      vaddr limit)
+{
+	for (size_t i = 0; i < m->n_all; i++)
+		limit = next_covered(&m->all[i], addr, limit);
+	return limit;
+}
+
+static bool mmap_complete(const struct mmap_search *m)
+{
+	if (!m->known || m->n < m->want)
+		return false;
+	return !m->want || (m->bytes >= m->want_bytes && !m->drifts);
+}
+
+static void search_run(struct mmap_search *m, vaddr from, vaddr to)
+{
+	const struct glibc *g = m->all;
+	uint64_t page = g->sp->page;
+	vaddr p = from, end;
+
+	while (p < to && !mmap_complete(m)) {
+		struct mmapped one;
+		vaddr limit;
+
+		if (all_covered(m, p, &end)) {
+			p = round_up(end, page);
+			continue;
+		}
+		limit = all_next_covered(m, p, to);
+		for (; p < limit; p += page) {
+			if (!mmapped_at(g, p, limit, &one))
+				continue;
+			MEM_PUSH(m->found, m->n, m->cap) = one;
+			m->bytes += one.total;
+			p += one.total - page;
+			if (mmap_complete(m))
+				return;
+		}
+	}
+}
+
+/*
+ * More look-alikes than malloc counts: if just one choice of the surplus
+ * explains both numbers, those are not malloc's.
+ */
+struct subset {
+	const struct mmap_search *m;
+	size_t chosen[16], answer[16];
+	size_t k, answers;
+	uint64_t tries;
+};
+
+static void choose(struct subset *s, size_t from, size_t depth, uint64_t left)
+{
+	if (s->answers > 1 || !s->tries)
+		return;
+	s->tries--;
+	if (depth == s->k) {
+		if (!left && !s->answers++)
+			memcpy(s->answer, s->chosen, sizeof(s->answer));
+		return;
+	}
+	for (size_t i = from; i + (s->k - depth) <= s->m->n; i++) {
+		if (s->m->found[i].total > left)
+			continue;
+		s->chosen[depth] = i;
+		choose(s, i + 1, depth + 1, left - s->m->found[i].total);
+	}
+}
+
+static bool drop_decoys(struct mmap_search *m)
+{
+	struct subset s = { .m = m, .tries = 1 << 22 };
+
+	if (m->n <= m->want || m->bytes < m->want_bytes)
+		return false;
+	s.k = m->n - m->want;
+	if (s.k > countof(s.chosen))
+		return false;
+	choose(&s, 0, 0, m->bytes - m->want_bytes);
+	if (s.answers != 1 || !s.tries)
+		return false;
+	for (size_t i = 0; i < s.k; i++)
+		m->found[s.answer[i]].decoy = true;
+	return true;
+}
+
+static void mmap_expect(struct mmap_search *m)
+{
+	m->known = true;
+	for (size_t i = 0; i < m->n_all; i++) {
+		m->known &= m->all[i].par != NULL;
+		m->want += m->all[i].n_mmaps;
+		m->want_bytes += m->all[i].mmapped_mem;
+		m->drifts |= m->all[i].state->first == 43;
+	}
+	if (m->drifts)
+		m->want_bytes = round_down(m->want_bytes,
+					   m->all->sp->page);
+}
+
+static void note_mmapped(struct mmap_search *m, bool dropped)
+{
+	struct glibc *g = m->all;
+	size_t surplus = m->n > m->want ? m->n - m->want : 0;
+
+	if (!m->known || dropped || m->n == m->want)
+		return;
+	if (m->n > m->want)
+		heap_note(g->heap, "mmapped-surplus", g->mmapped_id, 0, 0,
+			  "%zu mappings look like malloc's, malloc counts "
+			  "%llu: %zu of them are not its own", m->n,
+			  (unsigned long long)m->want, surplus);
+	else
+		heap_note(g->heap, "mmapped-missing", g->mmapped_id, 0, 0,
+			  "malloc counts %llu mappings of its own, %zu of "
+			  "them were found", (unsigned long long)m->want,
+			  m->n);
+}
+
+void glibc_walk_mmapped(struct glibc *all, size_t n)
+{
+	struct mmap_search m = { .all = all, .n_all = n };
+	struct space *sp = all->sp;
+	struct heap *h = all->heap;
+	bool dropped;
+
+	mmap_expect(&m);
+	for (size_t i = 0; i < sp->n_segs && !mmap_complete(&m); ) {
+		vaddr end = space_run_end(sp, sp->segs[i].start);
+
+		if (end > sp->segs[i].start)
+			search_run(&m, sp->segs[i].start, end);
+		for (i++; i < sp->n_segs && sp->segs[i].start < end; i++)
+			;
+	}
+	dropped = drop_decoys(&m);
+	note_mmapped(&m, dropped);
+	for (size_t i = 0; i < m.n; i++)
+		if (!m.found[i].decoy)
+			heap_add_mmapped(h, all->mmapped_id, m.found[i].base,
+					 m.found[i].base + m.found[i].total,
+					 m.found[i].chunk + 2 * all->W,
+					 m.n > m.want && m.known && !dropped);
+	h->allocators[all->allocator].mmapped_known = m.known;
+	h->allocators[all->allocator].mmapped_claimed_blocks = m.want;
+	h->allocators[all->allocator].mmapped_claimed_bytes = m.want_bytes;
+	free(m.found);
+}
