@@ -6,7 +6,7 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num progress
-COREWALK = elf space core_note core_file module module_file target_core target_mem heap
+COREWALK = elf space core_note core_file module module_file target_core target_mem heap alloc glibc_find glibc_walk glibc_lists alloc_glibc
 ANALYSIS = stored stack where
 REPORT =
 COMMANDS =
@@ -22,6 +22,11 @@ ifneq ($(wildcard config.mk)$(filter $(SELF_SERVICE),$(MAKECMDGOALS)),)
 include config.mk
 else ifeq ($(filter help dist clean distclean,$(MAKECMDGOALS)),)
 $(error not configured: run ./configure first, or make demo, or make check)
+endif
+
+# Somebody who wants all of it at once wants it soon.
+ifneq ($(filter $(SELF_SERVICE),$(MAKECMDGOALS)),)
+MAKEFLAGS += $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 endif
 
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -51,7 +56,9 @@ heapcore: $(COMMANDS:%=obj/src/%.o) libheapcore.a
 libheapcore.a: $(MODULES:%=obj/src/%.o)
 	$(call run,AR) rm -f $@ && $(AR) rcs $@ $^
 
-obj/%.o: $(srcdir)/%.c config.mk
+# Packages come first: with them apt-get may replace the compiler.
+DEPS = $(patsubst %,deps-%,$(filter $(SELF_SERVICE),$(MAKECMDGOALS)))
+obj/%.o: $(srcdir)/%.c config.mk | $(DEPS)
 	@mkdir -p $(@D)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
@@ -79,14 +86,15 @@ config.mk: $(srcdir)/configure
 
 deps-%:
 	@$(srcdir)/tests/deps $(if $(INSTALL_DEPS),--install) $*
+.PHONY: $(DEPS)
 
-demo: all deps-demo
+demo: deps-demo all
 	@$(srcdir)/tests/demo
 
-check: all deps-check $(UNIT) $(REPLAYS)
+check: deps-check all $(UNIT) $(REPLAYS)
 	@CC='$(CC)' $(srcdir)/tests/run
 
-check-matrix: all deps-check
+check-matrix: deps-check-matrix all
 	@if [ -x $(srcdir)/tests/matrix ]; then \
 		HEAPCORE=$(CURDIR)/heapcore BUILD=$(CURDIR) CC='$(CC)' \
 		$(srcdir)/tests/matrix; \
