@@ -26,7 +26,9 @@ endif
 
 # Somebody who wants all of it at once wants it soon.
 ifneq ($(filter $(SELF_SERVICE),$(MAKECMDGOALS)),)
-MAKEFLAGS += $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
 endif
 
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -61,6 +63,8 @@ DEPS = $(patsubst %,deps-%,$(filter $(SELF_SERVICE),$(MAKECMDGOALS)))
 obj/%.o: $(srcdir)/%.c config.mk | $(DEPS)
 	@mkdir -p $(@D)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
+
+obj/tests/%.o: CPPFLAGS += -I$(srcdir)/tests
 
 $(UNIT): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)

@@ -51,17 +51,15 @@ bool err_hint(struct err *err, const char *fmt, ...)
 
 bool err_prefix(struct err *err, const char *fmt, ...)
 {
-	char thing[sizeof(err->msg)];
 	char rest[sizeof(err->msg)];
 	size_t used;
 	va_list ap;
 
-	va_start(ap, fmt);
-	vsnprintf(thing, sizeof(thing), fmt, ap);
-	va_end(ap);
 	memcpy(rest, err->msg, sizeof(rest));
-	snprintf(err->msg, sizeof(err->msg), "%s: ", thing);
+	va_start(ap, fmt);
+	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
 	used = strlen(err->msg);
-	snprintf(err->msg + used, sizeof(err->msg) - used, "%s", rest);
+	snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", rest);
 	return false;
 }
