@@ -463,6 +463,11 @@ static bool mark(struct glibc *g, const struct member *m)
 		return false;
 	}
 	was = extent_state(x, m->chunk);
+	/* Its successor's header is damaged: only the list knows. */
+	if (was == BLOCK_USED && m->want != BLOCK_USED &&
+	    space_word(g->sp, m->chunk + g->W, &word) &&
+	    m->chunk + (word & ~(uint64_t)CHUNK_FLAGS) == x->end)
+		was = m->want;
 	if (was != m->want) {
 		bool twice = was == BLOCK_CACHED || was == BLOCK_FAST ||
 			was == m->set;

@@ -157,6 +157,18 @@ static void take_free(struct run *r, struct heap_extent *x, vaddr chunk,
 	r->a->binned++;
 }
 
+/*
+ * Free by its own flags and its footer, in use by the next header: that header
+ * was overwritten.
+ */
+static bool free_by_footer(struct run *r, vaddr chunk, uint64_t size)
+{
+	uint64_t footer;
+
+	return !r->a->main && run_word(r, chunk + size, &footer) &&
+	       footer == size;
+}
+
 static enum stop take_top(struct run *r, struct heap_extent *x)
 {
 	struct glibc *g = r->g;
@@ -251,8 +263,13 @@ run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 		}
 		next_word = load_word(r->host + (next - r->start) + W, W);
 		if (next_word & CHUNK_PREV_INUSE) {
-			if ((s & CHUNK_NON_MAIN) != used_flags)
-				break;
+			if ((s & CHUNK_NON_MAIN) != used_flags) {
+				if (!free_by_footer(r, p, size))
+					break;
+				next_word &= ~(uint64_t)CHUNK_PREV_INUSE;
+			}
+		}
+		if (next_word & CHUNK_PREV_INUSE) {
 			extent_mark(x, p);
 			if (size - tc_min <= tc_span)
 				try_tcache(g, p, size);
@@ -804,9 +821,9 @@ static vaddr all_next_covered(const struct mmap_search *m, vaddr addr,
 
 static bool mmap_complete(const struct mmap_search *m)
 {
-	if (!m->known || m->n < m->want)
+	if (!m->known || m->n != m->want)
 		return false;
-	return !m->want || (m->bytes >= m->want_bytes && !m->drifts);
+	return !m->want || (m->bytes == m->want_bytes && !m->drifts);
 }
 
 static void search_run(struct mmap_search *m, vaddr from, vaddr to)
