@@ -64,7 +64,7 @@ obj/%.o: $(srcdir)/%.c config.mk | $(DEPS)
 	@mkdir -p $(@D)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
-obj/tests/%.o: CPPFLAGS += -I$(srcdir)/tests
+obj/tests/%.o: FLAGS += -I$(srcdir)/tests
 
 $(UNIT): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+# configure, and what make install puts where.
+. "$SRC/tests/sh/tap"
+cd "$TMP"
+unset CFLAGS CPPFLAGS LDFLAGS LIBS PKG_CONFIG AR
+
+is() { [ "$1" = "$2" ] || { echo "got '$1', not '$2'"; false; }; }
+
+# Each in a folder of its own: SHELL ARGUMENT...
+configure() {
+	mkdir -p "$TMP/c"
+	(cd "$TMP/c" && "$@" >out 2>&1)
+	status=$?
+	cp "$TMP/c/out" out
+	cp "$TMP/c/config.mk" config.mk 2>/dev/null
+	rm -r "$TMP/c"
+	return $status
+}
+
+refuses() {
+	configure sh "$SRC/configure" --enable-nonsense
+	is $? 2 && grep -q "unknown argument '--enable-nonsense'" out
+}
+ok "an unknown option ends with status 2" refuses
+
+accepts() {
+	configure sh "$SRC/configure" CC="$CC" --build=x86_64-linux-gnu \
+		--prefix=/usr --includedir=/usr/include --mandir=/m \
+		--infodir=/i --sysconfdir=/etc --localstatedir=/var \
+		--disable-option-checking --disable-silent-rules \
+		--libdir=/usr/lib --runstatedir=/run --newdir=/x \
+		--disable-maintainer-mode --disable-dependency-tracking ||
+		{ cat out; return 1; }
+	grep -qx 'mandir = /m' config.mk && grep -qx 'bindir = /usr/bin' config.mk
+}
+ok "what packagers pass is accepted" accepts
+
+# A compiler for which there is no lz4.
+cat >cc-without-lz4 <<END
+#!/bin/sh
+case " \$* " in *" -llz4 "*) exit 1 ;; esac
+exec $CC "\$@"
+END
+chmod +x cc-without-lz4
+names_package() {
+	configure sh "$SRC/configure" CC="$TMP/cc-without-lz4"
+	is $? 1 && grep -q 'Debian.*: apt-get install liblz4-dev$' out &&
+		grep -q 'Fedora: *dnf install lz4-devel$' out
+}
+ok "a missing library names the packages" names_package
+
+plain_flags() {
+	configure sh "$SRC/configure" CC="$CC" PKG_CONFIG=false &&
+		grep -q '^LIB_LIBS = -lzstd -llzma -llz4 -lz -lpcre2-8' config.mk
+}
+ok "works without pkg-config" plain_flags
+
+configure sh "$SRC/configure" CC="$CC" && mv config.mk config.sh || :
+for shell in dash "bash --posix" "busybox sh" mksh yash; do
+	command -v "${shell%% *}" >/dev/null || continue
+	# shellcheck disable=SC2086
+	configure $shell "$SRC/configure" CC="$CC" || :
+	ok "the same under $shell" cmp config.mk config.sh
+done
+
+again() {
+	mkdir again && cd again
+	"$SRC/configure" CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
+		touch -d '1 hour ago' config.mk &&
+		"$SRC/configure" CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
+		[ -z "$(find config.mk -mmin -30)" ] &&
+		grep -qxF 'CFLAGS = -O1 -DX=$$(x)' config.mk
+}
+# Only if the script is older than that hour, else make wants it newer.
+if [ "$(find "$SRC/configure" -mmin +60)" ]; then
+	ok "an unchanged config.mk keeps its date" again
+else
+	skip "an unchanged config.mk keeps its date" "configure is too new"
+fi
+
+installs() {
+	make -s -C "$BUILD" install DESTDIR="$TMP/d" prefix=/usr || return
+	cd d
+	find . -type f | sort >../files
+	for want in /heapcore /completions/heapcore /_heapcore \
+		/heapcore.fish /LICENSE /README.md; do
+		grep -q "$want\$" ../files || { echo "no $want"; return 1; }
+	done
+	for page in "$SRC"/man/*.[1-9]; do
+		[ ! -e "$page" ] || grep -q "/man./${page##*/}\$" ../files ||
+			{ echo "no ${page##*/}"; return 1; }
+	done
+}
+ok "make install, in DESTDIR" installs
+
+uninstalls() {
+	make -s -C "$BUILD" uninstall DESTDIR="$TMP/d" prefix=/usr &&
+		is "$(find "$TMP/d" -type f)" ""
+}
+ok "make uninstall leaves no file" uninstalls
+
+if grep -q '^HARDEN_LDFLAGS = .*-pie.*now' "$BUILD/config.mk" &&
+	command -v readelf >/dev/null
+then
+	readelf -hldW "$HEAPCORE" >elf
+	ok "the program is hardened" sh -c 'grep -q "Type: *DYN" elf &&
+		grep -q GNU_RELRO elf && grep -q "FLAGS.*NOW" elf'
+else
+	skip "the program is hardened" "not a release build"
+fi
+
+finish
