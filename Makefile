@@ -6,7 +6,8 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num progress
-COREWALK = elf space core_note core_file module module_file target_core target_mem heap alloc glibc_find glibc_walk glibc_lists alloc_glibc
+COREWALK = elf space core_note core_file module module_file target_core \
+	target_mem heap alloc glibc_find glibc_walk glibc_lists alloc_glibc
 ANALYSIS = stored stack where usage
 REPORT =
 COMMANDS =
