@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+# What judges the other tests: a test must be able to fail.
+. "$SRC/tests/sh/tap"
+cd "$TMP"
+
+# judged SUMMARY STATUS OUTPUT: what becomes of this output and status?
+judged() {
+	printf '\001begin x\n%b\n\001end %s\n' "$3" "$2" |
+		awk -f "$SRC/tests/judge" >out && status=0 || status=$?
+	[ "$(tail -n 1 out)" = "$1" ] || { cat out; return 1; }
+	case $1 in
+	*' 0 failed'*) [ $status = 0 ] ;;
+	*) [ $status = 1 ] ;;
+	esac
+}
+
+ok "passed" judged "2 passed, 0 failed, 0 skipped" 0 '1..2\nok 1\nok 2 - b'
+ok "failed" judged "1 passed, 1 failed, 0 skipped" 1 '1..2\nok 1\nnot ok 2'
+ok "a skip with its reason" \
+	judged "0 passed, 0 failed, 1 skipped" 0 '1..1\nok 1 # SKIP no x'
+ok "a skip without one" \
+	judged "0 passed, 1 failed, 0 skipped" 1 '1..1\nok 1 # SKIP'
+ok "all skipped" judged "0 passed, 0 failed, 1 skipped" 77 'no x here'
+ok "all skipped without a reason" \
+	judged "0 passed, 1 failed, 0 skipped" 77 ''
+ok "nothing" judged "0 passed, 1 failed, 0 skipped" 0 ''
+ok "an empty plan" judged "0 passed, 1 failed, 0 skipped" 0 '1..0'
+ok "no plan" judged "1 passed, 1 failed, 0 skipped" 0 'ok 1'
+ok "cut short" judged "1 passed, 1 failed, 0 skipped" 0 '1..2\nok 1'
+ok "a crash after the last result" \
+	judged "1 passed, 1 failed, 0 skipped" 139 '1..1\nok 1'
+ok "a last line without its end" \
+	judged "0 passed, 1 failed, 0 skipped" 1 '1..1\nnot ok 1'
+
+# matches WANT GOT
+matches() {
+	printf "$1" >want
+	printf "$2" >got
+	awk -f "$SRC/tests/match" want got
+}
+differs() { ! matches "$@"; }
+
+ok "the same lines" matches '| a\n! b\n? 0\n' '| a\n! b\n? 0\n'
+ok "another line" differs '| a\n? 0\n' '| b\n? 0\n'
+ok "a line on the other stream" differs '| a\n? 0\n' '! a\n? 0\n'
+ok "a line more" differs '| a\n? 0\n' '| a\n| a\n? 0\n'
+ok "a line less" differs '| a\n| a\n? 0\n' '| a\n? 0\n'
+ok "another status" differs '| a\n? 0\n' '| a\n? 1\n'
+ok "any lines" matches '| a\n| ...\n| d\n? 0\n' '| a\n| b\n| c\n| d\n? 0\n'
+ok "any lines, none" matches '| ...\n? 0\n' '? 0\n'
+ok "any lines, but of one stream" differs '| ...\n? 0\n' '| a\n! b\n? 0\n'
+ok "an expression" matches '|~ ^[0-9]+$\n? 0\n' '| 17\n? 0\n'
+ok "an expression that does not" differs '|~ ^[0-9]+$\n? 0\n' '| 1x\n? 0\n'
+
+# The tree with one include that looks up.
+layers() {
+	mkdir -p src/base
+	echo '#include "report/table.h"' >src/base/up.c
+	! awk -f "$SRC/tests/layers" src/base/up.c
+}
+ok "an include that looks up" layers
+
+finish
