@@ -25,12 +25,16 @@ static void glibc_probe(struct space *sp, struct sighting *ret)
 	struct glibc_sighting *s;
 	size_t n = glibc_find(sp, &all, ret->text, sizeof(ret->text));
 
-	if (!n)
-		return;
+	ret->score = 100;
+	if (!n) {
+		ret->score = glibc_find_orphans(sp, &all);
+		if (ret->score < 50)
+			return;
+		n = 1;
+	}
 	s = mem_zalloc(sizeof(*s));
 	*s = (struct glibc_sighting){ all, n };
 	ret->priv = s;
-	ret->score = 100;
 }
 
 static void glibc_drop(struct sighting *at)
@@ -97,6 +101,12 @@ static void evidence_text(struct glibc *g, struct str *s)
 
 	for (size_t i = 0; i < g->n_tcaches; i++)
 		owned += g->tcaches[i].tid != 0;
+	if (g->arenas[0].lost) {
+		str_printf(s, "libc's data is not in the file: %zu arenas by "
+			   "their heaps, the main heap by its chain of chunks",
+			   g->n_arenas - 1);
+		return;
+	}
 	str_printf(s, "main_arena 0x%llx in %s, by structure: %u of %d bins "
 		   "consistent",
 		   (unsigned long long)g->arenas[0].addr,
@@ -152,7 +162,7 @@ static void check_claims(struct glibc *g)
 		struct arena *out = &g->heap->arenas[a->id];
 
 		out->top = a->top;
-		if (a->walked == a->system_mem)
+		if (a->lost || a->walked == a->system_mem)
 			continue;
 		heap_note(g->heap, "claim", a->id, a->addr, 0,
 			  "malloc counts %llu bytes in %s, %llu were found",
@@ -171,6 +181,11 @@ static void walk_one(struct glibc *g, unsigned instance)
 	glibc_walk_arenas(g);
 	if (g->arenas[0].walked < g->arenas[0].system_mem)
 		glibc_walk_pieces(g);
+	if (g->arenas[0].lost)
+		heap_note(g->heap, "main-arena-missing", g->arenas[0].id, 0,
+			  0, "libc's data is not in the file: the main arena "
+			  "was walked without its lists; chunks in its "
+			  "fastbins count as in use");
 	glibc_settle_tcaches(g);
 	glibc_mark_lists(g);
 	glibc_add_settings(g);

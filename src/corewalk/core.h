@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the parts of the core target share while a core is being opened:
- * target_core.c (container and segments), core_note.c (notes) and module.c
- * (programs and libraries).  Nobody else includes this.
+ * target_core.c (container and segments), core_kind.c (what the file is),
+ * core_note.c (notes), core_file.c (mapped files), core_runs.c (holes of the
+ * file), module.c and module_file.c (programs and libraries).  Nobody else
+ * includes this.
  */
 #ifndef COREWALK_CORE_H
 #define COREWALK_CORE_H
@@ -42,6 +44,19 @@ struct core {
 	bool is_vmcore;
 };
 
+/*
+ * core_kind.c: is it a core of a known machine?  Fills core->elf, machine and
+ * word, or says what the file is instead.
+ */
+bool core_identify(struct space *sp, const void *data, uint64_t size,
+		   struct err *err);
+bool core_is_not(const char *name, const char *what, const char *hint,
+		 struct err *err);
+
+/* How long a core is, from its first bytes; an unpack_size. */
+bool core_size(const void *head, uint64_t size, bool final,
+	       uint64_t *ret_need, uint64_t *ret_limit, struct err *err);
+
 /* core_note.c: read one PT_NOTE; then once, when all were read. */
 void core_notes(struct space *sp, const uint8_t *notes, uint64_t size);
 void core_notes_done(struct space *sp);
@@ -69,6 +84,12 @@ bool core_image_phdr(const struct elf *elf, uint32_t type,
 /* The value of DT_DEBUG, which only programs have. */
 bool core_image_debug(struct space *sp, const struct elf *elf, vaddr bias,
 		      vaddr *ret);
+
+/*
+ * core_runs.c: which bytes of the file are stored, and what holes mean; fd is
+ * the core, or -1 if its holes were lost.
+ */
+void core_runs(struct space *sp, int fd);
 
 /* module.c: programs and libraries, of core->ranges. */
 void core_modules(struct space *sp);

@@ -152,13 +152,10 @@ struct glibc {
 	uint64_t n_mmaps, mmapped_mem;
 	uint32_t allocator;	/* index in heap.allocators */
 	uint32_t mmapped_id;	/* index in heap.arenas */
-	const char *prefix;	/* of arena names: "glibc" or "glibc#2" */
 
 	struct glibc_range *ranges;	/* owned */
 	size_t n_ranges, cap_ranges;
 	uint64_t budget;	/* steps left for repairs; bounds the time */
-	vaddr *strays;		/* owned: list members in no known region */
-	size_t n_strays, cap_strays;
 	uint64_t resyncs;
 };
 
@@ -205,6 +202,24 @@ extern const struct tcache_layout glibc_tcache_layouts[TCACHE_KINDS];
 size_t glibc_find(struct space *sp, struct glibc **ret, char *text,
 		  size_t text_size);
 void glibc_free(struct glibc *all, size_t n);
+
+/* The layouts by index, NULL behind the last. */
+const struct state_layout *glibc_state_layout(size_t i);
+/* How many of the 127 bins at base are sound; 0 if too few. */
+unsigned glibc_good_bins(struct space *sp, unsigned word, vaddr base);
+void glibc_add_arena(struct glibc *g, vaddr addr, bool main);
+/* Fill in the rest once arenas and state are known. */
+void glibc_complete(struct glibc *g);
+
+/* glibc_orphan.c */
+
+/*
+ * When no main arena can be found: heaps alone, as one struct glibc whose main
+ * arena is lost.  Returns a score as in struct sighting; *ret only from 50 on.
+ */
+unsigned glibc_find_orphans(struct space *sp, struct glibc **ret);
+
+/* glibc_find.c again */
 
 /* The settings in mp_ go to the heap model; after heap and allocator are set. */
 void glibc_add_settings(struct glibc *g);

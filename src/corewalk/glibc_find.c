@@ -54,6 +54,11 @@ const struct tcache_layout glibc_tcache_layouts[TCACHE_KINDS] = {
 	[TCACHE_SLOTS] = { 42, 43, 76, 2 },
 };
 
+const struct state_layout *glibc_state_layout(size_t i)
+{
+	return i < countof(state_layouts) ? &state_layouts[i] : NULL;
+}
+
 struct search {
 	struct space *sp;
 	unsigned W;
@@ -104,6 +109,13 @@ static unsigned good_bins(struct search *s, vaddr base)
 			return 0;
 	}
 	return good >= GOOD_BINS ? good : 0;
+}
+
+unsigned glibc_good_bins(struct space *sp, unsigned word, vaddr base)
+{
+	struct search s = { .sp = sp, .W = word, .budget = 4 * GLIBC_BINS };
+
+	return good_bins(&s, base);
 }
 
 /*
@@ -243,7 +255,7 @@ static unsigned heap_info_before(struct space *sp, vaddr arena)
 	return 0;
 }
 
-static void add_arena(struct glibc *g, vaddr addr, bool main)
+void glibc_add_arena(struct glibc *g, vaddr addr, bool main)
 {
 	g->arenas = mem_realloc(g->arenas,
 				(g->n_arenas + 1) * sizeof(*g->arenas));
@@ -266,7 +278,7 @@ static void take_ring(struct search *s, struct glibc *g, vaddr start,
 	}
 	at = main;
 	for (size_t i = 0; i < n; i++) {
-		add_arena(g, at, at == main);
+		glibc_add_arena(g, at, at == main);
 		if (!space_word(s->sp, at + state_next(g->state), &at))
 			return;
 	}
@@ -286,7 +298,8 @@ void glibc_releases(struct glibc *g, int first, int last)
  */
 static void settle_attached(struct glibc *g)
 {
-	vaddr at = g->arenas[0].addr + state_attached(g->state);
+	size_t seen = g->arenas[0].lost && g->n_arenas > 1;
+	vaddr at = g->arenas[seen].addr + state_attached(g->state);
 	uint64_t first, second, third, page = g->sp->page;
 
 	g->has_attached = true;
@@ -555,7 +568,7 @@ static void scan_heaps(struct glibc *g)
 
 static void find_heaps(struct glibc *g)
 {
-	bool broken = false;
+	bool broken = g->arenas[0].lost;
 
 	for (size_t i = 1; i < g->n_arenas; i++) {
 		struct glibc_arena *a = &g->arenas[i];
@@ -596,13 +609,15 @@ static bool identify(struct search *s, vaddr base, struct glibc *ret)
 	return false;
 }
 
-static void complete(struct search *s, struct glibc *g)
+void glibc_complete(struct glibc *g)
 {
-	g->good_bins = good_bins(s, g->arenas[0].addr + state_bins(g->state));
+	bool lost = g->arenas[0].lost;
+
 	settle_attached(g);
-	for (size_t i = 0; i < g->n_arenas; i++)
+	for (size_t i = lost; i < g->n_arenas; i++)
 		read_arena(g, &g->arenas[i]);
-	find_par(g);
+	if (!lost)
+		find_par(g);
 	settle_heap_max(g);
 	find_heaps(g);
 }
@@ -629,8 +644,13 @@ static size_t identify_all(struct search *s, struct glibc **ret)
 		}
 		MEM_PUSH(all, n, cap) = one;
 	}
-	for (size_t i = 0; i < n; i++)
-		complete(s, &all[i]);
+	for (size_t i = 0; i < n; i++) {
+		vaddr main = all[i].arenas[0].addr;
+
+		all[i].good_bins = good_bins(s, main +
+					     state_bins(all[i].state));
+		glibc_complete(&all[i]);
+	}
 	*ret = all;
 	return n;
 }
@@ -672,7 +692,6 @@ void glibc_free(struct glibc *all, size_t n)
 		free(all[i].arenas);
 		free(all[i].tcaches);
 		free(all[i].ranges);
-		free(all[i].strays);
 	}
 	free(all);
 }

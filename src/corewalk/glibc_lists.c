@@ -450,6 +450,11 @@ static bool mark(struct glibc *g, const struct member *m)
 	uint64_t word;
 
 	if (!x) {
+		enum space_why why = space_why(g->sp, m->chunk + g->W);
+
+		/* What the file lacks is said elsewhere, once. */
+		if (why != SPACE_OK && why != SPACE_UNMAPPED)
+			return false;
 		heap_note(g->heap, "bad-list-member", m->a->id, m->chunk, 0,
 			  "%s %u holds 0x%llx, which is no chunk", m->list,
 			  m->bin, (unsigned long long)m->chunk);

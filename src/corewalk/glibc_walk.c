@@ -330,6 +330,10 @@ static enum chain follow(struct glibc *g, const struct glibc_arena *a,
 			*ret_end = p + (size ? 4 : 2) * g->W;
 			return met && steps ? CHAIN_FENCE : CHAIN_BROKEN;
 		}
+		if (!a->top && size == end - p) {
+			*ret_end = p;
+			return met ? CHAIN_TOP : CHAIN_BROKEN;
+		}
 		if (!plausible(g, a, s, end - p) || end - p - size < 2 * g->W ||
 		    !space_word(g->sp, p + size + g->W, &next_word))
 			return CHAIN_BROKEN;
@@ -579,7 +583,7 @@ static void walk_main(struct glibc *g, struct glibc_arena *a)
 {
 	vaddr end;
 
-	if (!g->sbrk_base || !a->top)
+	if (!g->sbrk_base || (!a->top && !a->lost))
 		return;
 	end = space_run_end(g->sp, g->sbrk_base);
 	if (end > g->sbrk_base)
@@ -955,7 +959,7 @@ void glibc_walk_mmapped(struct glibc *all, size_t n)
 			heap_add_mmapped(h, all->mmapped_id, m.found[i].base,
 					 m.found[i].base + m.found[i].total,
 					 m.found[i].chunk + 2 * all->W,
-					 m.n > m.want && m.known && !dropped);
+					 !m.known || (m.n > m.want && !dropped));
 	h->allocators[all->allocator].mmapped_known = m.known;
 	h->allocators[all->allocator].mmapped_claimed_blocks = m.want;
 	h->allocators[all->allocator].mmapped_claimed_bytes = m.want_bytes;
