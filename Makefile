@@ -6,9 +6,9 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num progress
-COREWALK = elf space core_note core_file module module_file target_core \
+COREWALK = elf space unpack core_fault core_kind core_note core_file core_runs module module_file target_core \
 	target_mem heap alloc glibc_find glibc_walk glibc_lists glibc_orphan alloc_glibc
-ANALYSIS = stored stack where usage
+ANALYSIS = stored stack where usage fragment
 REPORT =
 COMMANDS =
 

@@ -91,6 +91,10 @@ bool core_image_debug(struct space *sp, const struct elf *elf, vaddr bias,
  */
 void core_runs(struct space *sp, int fd);
 
+/* core_fault.c: say name, and end, if reading these bytes faults. */
+void core_watch(const void *data, size_t size, const char *name);
+void core_unwatch(const void *data);
+
 /* module.c: programs and libraries, of core->ranges. */
 void core_modules(struct space *sp);
 

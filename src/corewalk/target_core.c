@@ -9,10 +9,7 @@
  */
 #include "corewalk/target.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +19,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "corewalk/core.h"
+#include "corewalk/unpack.h"
 
 /* ---- close ---- */
 
@@ -30,6 +28,8 @@ static void close_core(struct space *sp)
 	struct core *core = sp->priv;
 	size_t i;
 
+	if (core->n_maps)
+		core_unwatch(core->maps[0].data);
 	for (i = 0; i < core->n_maps; i++)
 		munmap(core->maps[i].data, core->maps[i].size);
 	free(core->maps);
@@ -183,7 +183,89 @@ static void sort_segs(struct space *sp)
 			   n_cut);
 }
 
+/*
+ * No writer stores a byte twice.  A damaged table can let every mapping point
+ * at the whole file, which then is as large as it likes: what is read in all
+ * is kept within twice the file.
+ */
+static void bound_bytes(struct space *sp)
+{
+	uint64_t left = 2 * sp->core_size;
+	size_t i, n_cut = 0;
+
+	for (i = 0; i < sp->n_segs; i++) {
+		struct seg *seg = &sp->segs[i];
+
+		if (seg->stored > left) {
+			seg->avail = seg->stored = left;
+			seg->why = SPACE_READ_ERROR;
+			n_cut++;
+		}
+		left -= seg->stored;
+	}
+	if (n_cut)
+		space_warn(sp, "%zu mappings claim bytes of the file that "
+			   "others have; they are left out", n_cut);
+}
+
+/*
+ * gdb cannot see that a mapping is a reservation without access: it calls it
+ * read-only and stores zeros (gdb/gcore.c, release 13).  Nothing else makes
+ * read-only anonymous memory that was never written.
+ */
+static bool looks_reserved(const struct seg *seg)
+{
+	static const uint8_t zeros[4096];
+	uint64_t at;
+
+	if (!space_seg_anon(seg) || !seg->stored ||
+	    (seg->flags & (SEG_R | SEG_W | SEG_X)) != SEG_R)
+		return false;
+	/* A page of each 64 KB behind the first MB will do. */
+	for (at = 0; at < seg->stored; at += at < MIB ? 4096 : 64 * KIB)
+		if (memcmp(seg->host + at, zeros,
+			   min_u64(sizeof(zeros), seg->stored - at)) != 0)
+			return false;
+	return true;
+}
+
+static void mark_reserved(struct space *sp)
+{
+	size_t i;
+
+	if (strcmp(sp->writer, "gdb") != 0)
+		return;
+	for (i = 0; i < sp->n_segs; i++)
+		if (looks_reserved(&sp->segs[i]))
+			sp->segs[i].flags &= ~(uint32_t)SEG_R;
+}
+
 /* ---- what is missing ---- */
+
+/*
+ * A writable anonymous mapping of which nothing is stored was never written,
+ * or left out on purpose: the core does not tell which.  It was on purpose
+ * where a living thread's stack is.
+ */
+static void warn_undumped(struct space *sp)
+{
+	size_t i, n = 0;
+	bool stack = false;
+
+	for (i = 0; i < sp->n_segs; i++) {
+		const struct seg *seg = &sp->segs[i];
+
+		if (!space_seg_anon(seg) || !(seg->flags & SEG_W) ||
+		    seg->stored || seg->why != SPACE_UNDUMPED)
+			continue;
+		n++;
+		stack |= space_thread_on(sp, seg->start, seg->end) != NULL;
+	}
+	if (stack)
+		space_warn(sp, "%zu of %zu mappings are not in the file.  The "
+			   "report covers the rest.  See coredump_filter in "
+			   "core(5).", n, sp->n_segs);
+}
 
 static void warn_missing(struct space *sp)
 {
@@ -194,12 +276,13 @@ static void warn_missing(struct space *sp)
 	if (there < core->elf.phnum)
 		space_warn(sp, "truncated: only %u of %u program headers are "
 			   "in the file", there, core->elf.phnum);
+	warn_undumped(sp);
 	if (!sp->missing_segs)
 		return;
 	num_format_size(size, sp->core_size);
 	num_format_size(wanted, sp->core_wanted);
-	space_warn(sp, "truncated to %s of %s: %zu of %zu mappings are not "
-		   "in the file, or only in part", size, wanted,
+	space_warn(sp, "truncated, %s of %s: %zu of %zu mappings are not in "
+		   "the file.  The report covers the rest.", size, wanted,
 		   sp->missing_segs, sp->n_segs);
 }
 
@@ -211,37 +294,98 @@ static bool load(struct space *sp, const void *data, uint64_t size, int fd,
 {
 	struct core *core = sp->priv;
 
-	(void)fd;
 	if (!core_identify(sp, data, size, err))
 		return false;
 	read_headers(sp);
 	if (core->is_vmcore)
 		return core_is_not(core->name, "a dump of a kernel",
-				  "See crash(8) or drgn.", err);
+				   "See crash(8) or drgn.", err);
 	if (!sp->n_segs)
 		return err_set(err, ERR_FORMAT, "%s: no mapping in it",
 			       core->name);
 	sort_segs(sp);
+	bound_bytes(sp);
 	core_files(sp);
+	core_runs(sp, fd);
 	core_modules(sp);
+	mark_reserved(sp);
 	core_module_files(sp);
 	warn_missing(sp);
 	sp->reads = 0;
 	return true;
 }
 
-static bool map_file(struct space *sp, int fd, uint64_t size, void **ret,
-		     struct err *err)
+static void *map_file(int fd, uint64_t size, const char *name,
+		      struct err *err)
 {
-	struct core *core = sp->priv;
 	void *data = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 
-	if (data == MAP_FAILED)
-		return err_system(err, "%s: cannot map", core->name);
+	if (data != MAP_FAILED)
+		return data;
+	err_system(err, "%s: cannot map", name);
+	return NULL;
+}
+
+/* The space has the mapping from now on, and is watched while it has. */
+static bool load_file(struct space *sp, int fd, uint64_t size, int holes_fd,
+		      struct err *err)
+{
+	struct core *core = sp->priv;
+	void *data = map_file(fd, size, core->name, err);
+
+	if (!data)
+		return false;
 	MEM_PUSH(core->maps, core->n_maps, core->cap_maps) =
 		(struct core_map){ data, size };
-	*ret = data;
-	return true;
+	core_watch(data, size, core->name);
+	return load(sp, data, size, holes_fd, err);
+}
+
+static void warn_unpacked(struct space *sp, const struct unpacked *got,
+			  uint64_t size, enum unpack_format format)
+{
+	const char *name = unpack_format_name(format);
+	unsigned long long used = got->used;
+
+	switch (got->end) {
+	case UNPACK_WHOLE:
+		break;
+	case UNPACK_CUT:
+		space_warn(sp, "the %s stream ends early; what was decoded of "
+			   "it is used", name);
+		break;
+	case UNPACK_DAMAGED:
+		space_warn(sp, "the %s stream is damaged near byte %llu; what "
+			   "was decoded before is used", name, used);
+		break;
+	case UNPACK_GARBAGE:
+		space_warn(sp, "%llu bytes behind the %s stream are ignored",
+			   (unsigned long long)size - used, name);
+		break;
+	}
+}
+
+static bool load_packed(struct space *sp, const void *data, uint64_t size,
+			struct err *err)
+{
+	struct core *core = sp->priv;
+	struct unpack_job job = {
+		.name = core->name,
+		.tmpdir = core->options->tmpdir,
+		.size_of = core_size,
+		.progress = core->options->progress,
+	};
+	struct unpacked got;
+	bool ok;
+
+	if (!unpack(&job, data, size, &got, err))
+		return false;
+	warn_unpacked(sp, &got, size, unpack_format(data, size));
+	ok = got.size ? load_file(sp, got.fd, got.size, -1, err) :
+			err_set(err, ERR_FORMAT, "%s: nothing in it can be "
+				"decompressed", core->name);
+	close(got.fd);
+	return ok;
 }
 
 static bool open_regular(const char *path, int *ret_fd, uint64_t *ret_size,
@@ -255,8 +399,8 @@ static bool open_regular(const char *path, int *ret_fd, uint64_t *ret_size,
 	if (S_ISDIR(st.st_mode))
 		return err_set(err, ERR_FORMAT, "%s: is a directory", path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_FORMAT, "%s: not a regular file; a "
-			       "core file is read in any order", path);
+		return err_set(err, ERR_FORMAT, "%s: not a regular file, as a "
+			       "core must be to be read in any order", path);
 	if (!st.st_size)
 		return err_set(err, ERR_FORMAT, "%s: empty", path);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -267,21 +411,37 @@ static bool open_regular(const char *path, int *ret_fd, uint64_t *ret_size,
 	return true;
 }
 
+/* Is it compressed?  The mapping for that is given back at once. */
+static bool load_any(struct space *sp, int fd, uint64_t size, struct err *err)
+{
+	struct core *core = sp->priv;
+	void *data = map_file(fd, size, core->name, err);
+	bool packed, ok = false;
+
+	if (!data)
+		return false;
+	core_watch(data, size, core->name);
+	packed = unpack_format(data, size) != UNPACK_NONE;
+	if (packed)
+		ok = load_packed(sp, data, size, err);
+	core_unwatch(data);
+	munmap(data, size);
+	return packed ? ok : load_file(sp, fd, size, fd, err);
+}
+
 struct space *target_open_core(const char *path,
 			       const struct target_options *options,
 			       struct err *err)
 {
 	struct space *sp;
 	uint64_t size = 0;
-	void *data = NULL;
-	bool ok;
 	int fd = -1;
+	bool ok;
 
 	if (!open_regular(path, &fd, &size, err))
 		return NULL;
 	sp = new_space(path, options);
-	ok = map_file(sp, fd, size, &data, err) &&
-	     load(sp, data, size, fd, err);
+	ok = load_any(sp, fd, size, err);
 	close(fd);
 	if (ok)
 		return sp;
@@ -294,8 +454,13 @@ struct space *target_open_core_memory(const void *data, size_t size,
 				      struct err *err)
 {
 	struct space *sp = new_space("core", options);
+	bool ok;
 
-	if (load(sp, data, size, -1, err))
+	if (unpack_format(data, size) != UNPACK_NONE)
+		ok = load_packed(sp, data, size, err);
+	else
+		ok = load(sp, data, size, -1, err);
+	if (ok)
 		return sp;
 	space_close(sp);
 	return NULL;
