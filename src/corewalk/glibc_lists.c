@@ -450,10 +450,11 @@ static bool mark(struct glibc *g, const struct member *m)
 	uint64_t word;
 
 	if (!x) {
-		enum space_why why = space_why(g->sp, m->chunk + g->W);
+		/* What is lost or damaged there was said by the walk, once. */
+		const struct heap_extent *lost =
+			heap_extent_at(g->heap, m->chunk);
 
-		/* What the file lacks is said elsewhere, once. */
-		if (why != SPACE_OK && why != SPACE_UNMAPPED)
+		if (lost && lost->kind == EXTENT_UNDECODED)
 			return false;
 		heap_note(g->heap, "bad-list-member", m->a->id, m->chunk, 0,
 			  "%s %u holds 0x%llx, which is no chunk", m->list,
