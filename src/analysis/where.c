@@ -20,6 +20,8 @@ enum thing_kind {
 	THING_FOREIGN,
 	THING_STACK,		/* id: index in w->stacks */
 	THING_DEAD_STACK,
+	THING_GUARD,
+	THING_RESERVE,		/* id: arena that may grow into it */
 	THING_BREAK,		/* id: file; what lies before the heap */
 	THING_CODE,		/* id: file */
 	THING_DATA,
@@ -251,6 +253,8 @@ static void add_thing(struct str *s, const struct filler *f, struct thing t)
 		[THING_FILE] = "file ",
 		[THING_ANON] = "anonymous",
 		[THING_ANON_CODE] = "anonymous, executable",
+		[THING_GUARD] = "guard of a stack",
+		[THING_RESERVE] = "reserved for heap, ",
 		[THING_RESERVED] = "reserved, no access",
 		[THING_VDSO] = "[vdso]",
 		[THING_VVAR] = "[vvar]",
@@ -262,6 +266,9 @@ static void add_thing(struct str *s, const struct filler *f, struct thing t)
 	switch (t.kind) {
 	case THING_HEAP:
 		str_printf(s, "heap, %s", f->h->arenas[t.id].name);
+		break;
+	case THING_RESERVE:
+		str_adds(s, f->h->arenas[t.id].name);
 		break;
 	case THING_STACK:
 	case THING_DEAD_STACK:
@@ -412,9 +419,23 @@ static bool before_break_heap(const struct filler *f, const struct piece *p,
 		f->break_start);
 }
 
+/* The heap of an arena that is not main, which ends where this begins. */
+static const struct heap_extent *heap_before(const struct filler *f,
+					     vaddr start)
+{
+	const struct heap_extent *x;
+
+	if (!f->extent)
+		return NULL;
+	x = &f->h->extents[f->extent - 1];
+	return x->end == start && x->kind != EXTENT_MMAPPED ? x : NULL;
+}
+
 static void set_base(const struct filler *f, const struct seg *seg,
 		     const struct heap_extent *next, struct piece *p)
 {
+	const struct heap_extent *last = heap_before(f, p->start);
+
 	p->thing = thing_of_seg(f, seg, p->start);
 	p->row = WHERE_ANONYMOUS;
 	if (seg->file != SEG_NO_FILE || p->thing.kind == THING_BSS)
@@ -422,10 +443,13 @@ static void set_base(const struct filler *f, const struct seg *seg,
 	else if (p->thing.kind == THING_ANON && before_break_heap(f, p, next)) {
 		p->row = WHERE_DATA;
 		p->thing = (struct thing){ THING_BREAK, f->break_file };
+	} else if (p->thing.kind == THING_RESERVED && last) {
+		p->thing = (struct thing){ THING_RESERVE, last->arena };
 	}
 }
 
-static void set_stack(const struct filler *f, struct piece *p)
+static void set_stack(const struct filler *f, const struct seg *seg,
+		      struct piece *p)
 {
 	bool gone = f->w->stacks[f->stack].thread == WHERE_NO_THREAD;
 
@@ -433,6 +457,8 @@ static void set_stack(const struct filler *f, struct piece *p)
 	p->thing = (struct thing){
 		gone ? THING_DEAD_STACK : THING_STACK, (uint32_t)f->stack,
 	};
+	if (!(seg->flags & (SEG_R | SEG_W)))
+		p->thing = (struct thing){ THING_GUARD, 0 };
 }
 
 /* The piece that begins at start: extents first, stacks next. */
@@ -462,7 +488,7 @@ static void next_piece(struct filler *f, const struct seg *seg, vaddr start,
 		p->end = min_u64(p->end, x->start);
 	if (s && s->start <= start) {
 		p->end = min_u64(p->end, s->end);
-		set_stack(f, p);
+		set_stack(f, seg, p);
 		return;
 	}
 	if (s)

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/fragment.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/planes.h"
+#include "analysis/stored.h"
+#include "base/mem.h"
+
+enum {
+	SLOT_UNIT = 8,
+	SLOTS = USAGE_EXACT / SLOT_UNIT + 64,	/* exact ones, then log2 */
+	PIN_STATES = 3,
+	MAX_LIVE = 65536 / SLOT_UNIT,		/* blocks on the largest page */
+	SAMPLES = 64,
+	LOOKED_PINS = 16,			/* kinds that get looks */
+};
+
+/* One kind of block that pins, while it is counted. */
+struct kind {
+	struct fragment_pin pin;
+	vaddr last_page;
+	unsigned level;			/* one block in 2^level is a sample */
+	vaddr sample[SAMPLES];		/* starts, spread over all blocks */
+	uint32_t n_samples;
+};
+
+struct live {
+	vaddr start;
+	uint32_t kind;
+};
+
+struct scan {
+	struct fragment *f;
+	struct space *sp;
+	struct heap *h;
+	uint64_t page;
+	const struct heap_extent *x;
+	struct fragment_arena *a;
+	bool trims;		/* malloc_trim works on this arena's chunks */
+
+	/* Each is open while end is not 0. */
+	struct { vaddr start, end; } run, chunk;
+	bool chunk_fast;	/* the chunk's last part is of a fastbin */
+	struct { vaddr at; uint64_t free; } open;	/* a page, if free */
+
+	vaddr counted;		/* live blocks before it are in their kinds */
+	struct kind *kinds;	/* owned */
+	size_t n_kinds, cap_kinds;
+	uint32_t index[PIN_STATES][SLOTS];	/* in kinds, plus 1 */
+	struct live live[MAX_LIVE];
+};
+
+/* ---- kinds of blocks that pin ---- */
+
+static unsigned pin_state(enum block_state state)
+{
+	return state == BLOCK_USED ? 0 : state == BLOCK_CACHED ? 1 : 2;
+}
+
+static uint32_t kind_of(struct scan *s, uint64_t size, enum block_state state)
+{
+	unsigned log = 63 - (unsigned)__builtin_clzll(size | 1);
+	uint64_t slot = size < USAGE_EXACT ? size / SLOT_UNIT :
+		USAGE_EXACT / SLOT_UNIT + log;
+	uint32_t *index = &s->index[pin_state(state)][slot];
+	struct kind *k;
+
+	if (*index)
+		return *index - 1;
+	k = &MEM_PUSH(s->kinds, s->n_kinds, s->cap_kinds);
+	memset(k, 0, sizeof(*k));
+	k->pin.size = size < USAGE_EXACT ? size : UINT64_C(1) << log;
+	k->pin.state = state;
+	k->last_page = UINT64_MAX;
+	*index = (uint32_t)s->n_kinds;
+	return *index - 1;
+}
+
+/* The finaliser of splitmix64: every bit depends on all bits of the start. */
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+/*
+ * One block in 2^level is kept, chosen by its address alone: blocks often
+ * come in a pattern, which counting them off would fall in step with.
+ */
+static void sample(struct kind *k, vaddr start)
+{
+	uint32_t kept = 0;
+
+	if (mix(start) & ((UINT64_C(1) << k->level) - 1))
+		return;
+	if (k->n_samples == SAMPLES && k->level < 63) {
+		k->level++;
+		for (uint32_t i = 0; i < SAMPLES; i++)
+			if (!(mix(k->sample[i]) >> (k->level - 1) & 1))
+				k->sample[kept++] = k->sample[i];
+		k->n_samples = kept;
+		sample(k, start);
+		return;
+	}
+	if (k->n_samples < SAMPLES)
+		k->sample[k->n_samples++] = start;
+}
+
+/* Live blocks that overlap [from, to), which is a page's part of s->x. */
+static size_t find_live(struct scan *s, vaddr from, vaddr to)
+{
+	const struct heap_extent *x = s->x;
+	uint64_t g, next;
+	size_t n = 0;
+
+	if (!planes_prev(x, planes_granule(x, from), &g))
+		g = planes_next(x, planes_granule(x, from));
+	for (; n < MAX_LIVE && planes_addr(x, g) < to; g = next) {
+		enum block_state state = planes_state(x, g);
+		vaddr start = planes_addr(x, g), end;
+
+		next = planes_next(x, g + 1);
+		end = planes_addr(x, next);
+		if (end <= from || (state != BLOCK_USED &&
+				    state != BLOCK_CACHED &&
+				    state != BLOCK_OVERHEAD))
+			continue;
+		s->live[n].start = start;
+		s->live[n++].kind = kind_of(s, end - start, state);
+	}
+	return n;
+}
+
+static void close_page(struct scan *s)
+{
+	vaddr page = s->open.at;
+	uint64_t free_bytes = s->open.free, share, rest;
+	size_t n, kinds = 0;
+
+	s->open.free = 0;
+	if (!free_bytes || free_bytes >= s->page)
+		return;
+	n = find_live(s, max_u64(page, s->x->start),
+		      min_u64(page + s->page, s->x->end));
+	if (!n)
+		return;
+	s->a->pinned_pages++;
+	s->a->pinned_bytes += free_bytes;
+	share = free_bytes / n;
+	rest = free_bytes % n;
+	for (size_t i = 0; i < n; i++) {
+		struct kind *k = &s->kinds[s->live[i].kind];
+
+		k->pin.free_bytes += share + (i < rest);
+		if (k->last_page != page) {
+			k->last_page = page;
+			k->pin.pages++;
+			kinds++;
+		}
+		if (s->live[i].start < s->counted)
+			continue;
+		s->counted = s->live[i].start + 1;
+		if (!k->pin.blocks++)
+			k->pin.example = s->live[i].start + s->x->user_off;
+		sample(k, s->live[i].start);
+	}
+	if (kinds == 1) {
+		s->kinds[s->live[0].kind].pin.sole_pages++;
+		s->kinds[s->live[0].kind].pin.sole_bytes += free_bytes;
+	}
+}
+
+static void add_to_page(struct scan *s, vaddr page, uint64_t bytes)
+{
+	if (!s->open.free || s->open.at != page) {
+		close_page(s);
+		s->open.at = page;
+	}
+	s->open.free += bytes;
+}
+
+/* Only the first and the last page of a free block can be shared. */
+static void free_on_pages(struct scan *s, vaddr start, vaddr end)
+{
+	vaddr first = round_down(start, s->page);
+	vaddr last = round_down(end - 1, s->page);
+
+	add_to_page(s, first, min_u64(end - start, first + s->page - start));
+	if (last != first)
+		add_to_page(s, last, end - last);
+}
+
+/* ---- runs ---- */
+
+static uint64_t whole_pages(const struct scan *s, vaddr start, vaddr end)
+{
+	vaddr from = round_up(start, s->page), to = round_down(end, s->page);
+
+	return from && from < to ? to - from : 0;
+}
+
+static void close_run(struct scan *s)
+{
+	uint64_t bytes = s->run.end - s->run.start;
+	struct fragment_runs *r;
+
+	if (!s->run.end)
+		return;
+	r = &s->f->runs[63 - __builtin_clzll(bytes)];
+	r->runs++;
+	r->bytes += bytes;
+	r->page_bytes += whole_pages(s, s->run.start, s->run.end);
+	s->a->runs++;
+	s->a->largest_run = max_u64(s->a->largest_run, bytes);
+	s->run.start = s->run.end = 0;
+}
+
+static void add_to_run(struct scan *s, vaddr start, vaddr end)
+{
+	if (s->run.end != start) {
+		close_run(s);
+		s->run.start = start;
+	}
+	s->run.end = end;
+}
+
+/* ---- what malloc_trim(0) gives back ---- */
+
+static void add_trimmable(struct scan *s, vaddr from, vaddr to, bool top)
+{
+	struct fragment_bytes got;
+
+	if (!from || from >= to)
+		return;
+	got.bytes = to - from;
+	got.stored = space_stored(s->sp, from, to);
+	s->a->trimmable.bytes += got.bytes;
+	s->a->trimmable.stored += got.stored;
+	if (top) {
+		s->a->trimmable_top.bytes += got.bytes;
+		s->a->trimmable_top.stored += got.stored;
+	}
+}
+
+/*
+ * A chunk in a bin, after merging: whole pages behind its struct malloc_chunk
+ * of six words (malloc/malloc.c, mtrim, the same in 2.17 to 2.43).
+ */
+static void close_chunk(struct scan *s)
+{
+	if (s->chunk.end && s->trims)
+		add_trimmable(s, round_up(s->chunk.start + 6 * s->sp->word,
+					  s->page),
+			      round_down(s->chunk.end, s->page), false);
+	s->chunk.start = s->chunk.end = 0;
+}
+
+static void add_to_chunk(struct scan *s, vaddr start, vaddr end, bool fast)
+{
+	if (s->chunk.end != start) {
+		close_chunk(s);
+		s->chunk.start = start;
+	}
+	s->chunk.end = end;
+	s->chunk_fast = fast;
+}
+
+/* Is the end of this top where sbrk(0) points? */
+static bool top_at_break(struct space *sp, const struct arena *a, vaddr end)
+{
+	vaddr run_end = space_run_end(sp, end - 1);
+
+	if (run_end != round_up(end, sp->page))
+		return false;
+	if (a->contiguous)
+		return true;
+	/* Then it may be a mapping instead: is it the program's first? */
+	for (size_t i = 0; i < sp->n_modules; i++) {
+		const struct seg *seg = sp->segs;
+		const struct seg *last = seg + sp->n_segs;
+
+		if (!sp->modules[i].is_exe)
+			continue;
+		while (seg < last && seg->start < sp->modules[i].end)
+			seg++;
+		return seg < last && space_run_end(sp, seg->start) == run_end;
+	}
+	return false;
+}
+
+/*
+ * The main arena's top is cut at the break, to MINSIZE and one byte rounded
+ * up to a page (systrim).  The tops of other arenas stay: mtrim looks at bins
+ * only, and gives whole heaps back in free() alone.
+ */
+static void trim_top(struct scan *s, vaddr start, vaddr end)
+{
+	const struct arena *a = &s->h->arenas[s->x->arena];
+	uint64_t min = 4 * s->sp->word + 1;
+	bool cut = s->trims && start == a->top && strstr(a->name, " main") &&
+		top_at_break(s->sp, a, end);
+
+	if (s->chunk.end == start && s->chunk_fast) {
+		start = s->chunk.start;
+		s->chunk.start = s->chunk.end = 0;
+	}
+	close_chunk(s);
+	if (cut && end - start > min)
+		add_trimmable(s, round_up(end - round_down(end - start - min,
+							   s->page), s->page),
+			      end, true);
+}
+
+/*
+ * malloc_trim merges fastbin chunks with their neighbours first
+ * (malloc_consolidate); what is in no list it never sees.
+ */
+static void trim_block(struct scan *s, vaddr start, vaddr end,
+		       enum block_state state)
+{
+	switch (state) {
+	case BLOCK_FAST:
+	case BLOCK_UNSORTED:
+	case BLOCK_BINNED:
+		add_to_chunk(s, start, end, state == BLOCK_FAST);
+		break;
+	case BLOCK_TOP:
+		trim_top(s, start, end);
+		break;
+	default:
+		close_chunk(s);
+		break;
+	}
+}
+
+/* ---- the scan ---- */
+
+static void scan_block(struct scan *s, vaddr start, vaddr end,
+		       enum block_state state)
+{
+	if (start >= end)
+		return;
+	if (state == BLOCK_CACHED)
+		s->a->cached_bytes += end - start;
+	if (state == BLOCK_CACHED || state == BLOCK_OVERHEAD)
+		return;
+	s->a->free.bytes += end - start;
+	if (state == BLOCK_TOP)
+		s->a->top_bytes += end - start;
+	add_to_run(s, start, end);
+	free_on_pages(s, start, end);
+	trim_block(s, start, end, state);
+}
+
+static void count_stored(struct scan *s)
+{
+	const struct heap_extent *x = s->x;
+	uint64_t missing[BLOCK_STATES] = { 0 };
+	struct planes_cursor c;
+
+	planes_seek(&c, x);
+	stored_missing(s->sp, &c, x->start, x->end, missing);
+	for (int i = 0; i < BLOCK_STATES; i++)
+		if (block_state_free((enum block_state)i) && i != BLOCK_CACHED)
+			s->a->free.stored -= missing[i];
+}
+
+static void scan_extent(struct scan *s, const struct heap_extent *x)
+{
+	const struct arena *a = &s->h->arenas[x->arena];
+	uint64_t end = planes_granules(x), before, g;
+
+	s->x = x;
+	s->a = &s->f->arenas[x->arena];
+	before = s->a->free.bytes;
+	s->trims = !strcmp(s->h->allocators[a->allocator].name, "glibc");
+	for (g = planes_next_odd(x, 0); g < end;
+	     g = planes_next_odd(x, g + 1))
+		scan_block(s, planes_addr(x, g),
+			   planes_addr(x, planes_next(x, g + 1)),
+			   planes_state(x, g));
+	close_run(s);
+	close_chunk(s);
+	close_page(s);
+	s->a->free.stored += s->a->free.bytes - before;
+	count_stored(s);
+}
+
+static void add_bytes(struct fragment_bytes *to, struct fragment_bytes n)
+{
+	to->bytes += n.bytes;
+	to->stored += n.stored;
+}
+
+static void add_up(struct fragment *f, struct heap *h)
+{
+	struct fragment_arena *t = &f->total;
+
+	for (size_t i = 0; i < f->n_arenas; i++) {
+		struct fragment_arena *a = &f->arenas[i];
+
+		a->below_top_bytes = a->free.bytes - a->top_bytes;
+		h->arenas[i].trimmable_bytes = a->trimmable.bytes;
+		add_bytes(&t->free, a->free);
+		add_bytes(&t->trimmable, a->trimmable);
+		add_bytes(&t->trimmable_top, a->trimmable_top);
+		t->pinned_pages += a->pinned_pages;
+		t->pinned_bytes += a->pinned_bytes;
+		t->top_bytes += a->top_bytes;
+		t->below_top_bytes += a->below_top_bytes;
+		t->cached_bytes += a->cached_bytes;
+		t->runs += a->runs;
+		t->largest_run = max_u64(t->largest_run, a->largest_run);
+	}
+}
+
+/* ---- the table of pins ---- */
+
+static int most_bytes_first(const void *a, const void *b)
+{
+	const struct kind *x = a, *y = b;
+
+	if (x->pin.free_bytes != y->pin.free_bytes)
+		return x->pin.free_bytes > y->pin.free_bytes ? -1 : 1;
+	if (x->pin.size != y->pin.size)
+		return x->pin.size < y->pin.size ? -1 : 1;
+	return (x->pin.state > y->pin.state) - (x->pin.state < y->pin.state);
+}
+
+/* Keep the most frequent looks; the order of equal ones is that of address. */
+static void keep_looks(struct fragment_pin *pin, const struct look *looks,
+		       const uint32_t *seen, size_t n)
+{
+	bool taken[SAMPLES] = { false };
+
+	for (int i = 0; i < FRAGMENT_LOOKS; i++) {
+		size_t best = n;
+
+		for (size_t k = 0; k < n; k++)
+			if (!taken[k] && (best == n || seen[k] > seen[best]))
+				best = k;
+		if (best == n)
+			return;
+		taken[best] = true;
+		pin->looks[i] = looks[best];
+		pin->seen[i] = seen[best];
+	}
+}
+
+static void look_at_samples(struct scan *s, struct kind *k)
+{
+	struct look looks[SAMPLES];
+	uint32_t seen[SAMPLES];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < k->n_samples; i++) {
+		struct block b;
+		struct look look;
+		size_t j = 0;
+
+		if (!heap_find(s->h, k->sample[i], &b))
+			continue;
+		look = usage_look(s->sp, s->h, &b);
+		k->pin.looked++;
+		while (j < n && !look_alike(&looks[j], &look))
+			j++;
+		if (j == n) {
+			looks[n] = look;
+			seen[n++] = 0;
+		}
+		seen[j]++;
+	}
+	keep_looks(&k->pin, looks, seen, n);
+}
+
+static void make_pins(struct scan *s)
+{
+	struct fragment *f = s->f;
+
+	if (!s->n_kinds)
+		return;
+	qsort(s->kinds, s->n_kinds, sizeof(*s->kinds), most_bytes_first);
+	for (size_t i = 0; i < s->n_kinds; i++) {
+		struct kind *k = &s->kinds[i];
+
+		if (i < LOOKED_PINS && k->pin.state != BLOCK_OVERHEAD)
+			look_at_samples(s, k);
+		MEM_PUSH(f->pins, f->n_pins, f->cap_pins) = k->pin;
+	}
+}
+
+void fragment_init(struct fragment *f, struct space *sp, struct heap *h)
+{
+	struct scan *s = mem_zalloc(sizeof(*s));
+
+	*f = (struct fragment){ .n_arenas = h->n_arenas };
+	f->arenas = mem_zalloc((h->n_arenas + 1) * sizeof(*f->arenas));
+	s->f = f;
+	s->sp = sp;
+	s->h = h;
+	s->page = sp->page >= 4096 && sp->page <= 65536 ? sp->page : 4096;
+	for (size_t i = 0; i < h->n_extents; i++)
+		if (h->extents[i].kind == EXTENT_BLOCKS)
+			scan_extent(s, &h->extents[i]);
+	add_up(f, h);
+	make_pins(s);
+	free(s->kinds);
+	free(s);
+}
+
+void fragment_fini(struct fragment *f)
+{
+	free(f->arenas);
+	free(f->pins);
+	*f = (struct fragment){ 0 };
+}
