@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "corewalk/alloc.h"
+#include "report/filter.h"
+#include "report/out.h"
+
+const struct option common_options[COMMON_OPTIONS] = {
+	{ 'o', "output", "FILE", "write the report to FILE", OPTION_VALUE,
+	  offsetof(struct common, output) },
+	{ 0, "force", NULL, "replace FILE even if it is no report",
+	  OPTION_FLAG, offsetof(struct common, force) },
+	{ 0, "json", NULL, "one JSON document instead of text", OPTION_FLAG,
+	  offsetof(struct common, json) },
+	{ 0, "color", "WHEN", "auto, always or never; NO_COLOR is honoured",
+	  OPTION_VALUE, offsetof(struct common, color) },
+	{ 0, "progress", "HOW", "plain: a line for each phase on stderr",
+	  OPTION_VALUE, offsetof(struct common, progress) },
+	{ 'q', "quiet", NULL, "no progress and no warnings", OPTION_FLAG,
+	  offsetof(struct common, quiet) },
+	{ 'h', "help", NULL, "this text", OPTION_FLAG,
+	  offsetof(struct common, help) },
+	{ 'V', "version", NULL, "version and licence", OPTION_FLAG,
+	  offsetof(struct common, version) },
+};
+
+void list_add(struct list *l, const char *item)
+{
+	MEM_PUSH(l->items, l->n, l->cap) = item;
+}
+
+void list_fini(struct list *l)
+{
+	free(l->items);
+	*l = (struct list){ 0 };
+}
+
+enum { NEAR_MAX_WORD = 31 };
+
+/*
+ * Edits that make one word of the other: a letter more, less, changed, or two
+ * swapped (the optimal string alignment distance).
+ */
+static unsigned edit_distance(const char *a, const char *b)
+{
+	unsigned row[3][NEAR_MAX_WORD + 1];
+	size_t n = strlen(a);
+	size_t m = strlen(b);
+
+	if (n > NEAR_MAX_WORD || m > NEAR_MAX_WORD)
+		return NEAR_MAX_WORD;
+	for (size_t k = 0; k <= m; k++)
+		row[0][k] = (unsigned)k;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned *now = row[i % 3];
+		const unsigned *last = row[(i + 2) % 3];
+		const unsigned *before = row[(i + 1) % 3];
+
+		now[0] = (unsigned)i;
+		for (size_t k = 1; k <= m; k++) {
+			unsigned best = last[k - 1] + (a[i - 1] != b[k - 1]);
+
+			if (last[k] + 1 < best)
+				best = last[k] + 1;
+			if (now[k - 1] + 1 < best)
+				best = now[k - 1] + 1;
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
+			    a[i - 2] == b[k - 1] && before[k - 2] + 1 < best)
+				best = before[k - 2] + 1;
+			now[k] = best;
+		}
+	}
+	return row[n % 3][m];
+}
+
+void near_init(struct words_near *near, const char *name)
+{
+	size_t n = strlen(name);
+
+	/* Up to two slips, fewer in short words. */
+	*near = (struct words_near){
+		.name = name, .distance = n < 4 ? 2 : 3,
+	};
+}
+
+void near_try(struct words_near *near, const char *word)
+{
+	unsigned distance = edit_distance(near->name, word);
+
+	if (distance < near->distance) {
+		near->distance = distance;
+		near->best = word;
+	}
+}
+
+static const struct option *find_option(const struct command *c,
+					const char *name, size_t len,
+					char letter, size_t *ret_base)
+{
+	for (size_t g = 0; g < c->n_groups; g++)
+		for (size_t i = 0; i < c->groups[g].n_options; i++) {
+			const struct option *o = &c->groups[g].options[i];
+
+			*ret_base = c->groups[g].base;
+			if (name && strlen(o->name) == len &&
+			    !memcmp(o->name, name, len))
+				return o;
+			if (!name && o->letter == letter)
+				return o;
+		}
+	return NULL;
+}
+
+static bool unknown_option(const struct command *c, const char *name,
+			   size_t len, struct err *err)
+{
+	char word[64];
+	struct words_near near;
+
+	snprintf(word, sizeof(word), "%.*s", (int)min_u64(len, 60), name);
+	near_init(&near, word);
+	for (size_t g = 0; g < c->n_groups; g++)
+		for (size_t i = 0; i < c->groups[g].n_options; i++)
+			near_try(&near, c->groups[g].options[i].name);
+	if (near.best)
+		return err_set(err, ERR_USAGE, "unknown option '--%s'; did "
+			       "you mean '--%s'?", word, near.best);
+	return err_set(err, ERR_USAGE, "unknown option '--%s'", word);
+}
+
+static void store(const struct option *o, size_t base, const char *value,
+		  void *values)
+{
+	char *at = (char *)values + base + o->offset;
+
+	switch (o->kind) {
+	case OPTION_FLAG:
+		*(bool *)at = true;
+		break;
+	case OPTION_VALUE:
+		*(const char **)at = value;
+		break;
+	case OPTION_LIST:
+		list_add((struct list *)at, value);
+		break;
+	}
+}
+
+/* Where the parser stands in argv. */
+struct cursor {
+	int argc, at;
+	char **argv;
+};
+
+static bool take_value(struct cursor *cur, const struct option *o,
+		       const char **ret, struct err *err)
+{
+	if (cur->at + 1 >= cur->argc)
+		return err_set(err, ERR_USAGE, "option '--%s' needs a value: "
+			       "--%s=%s", o->name, o->name, o->value);
+	*ret = cur->argv[++cur->at];
+	return true;
+}
+
+static bool parse_long(const struct command *c, struct cursor *cur,
+		       void *values, struct err *err)
+{
+	const char *name = cur->argv[cur->at] + 2;
+	const char *value = strchr(name, '=');
+	size_t len = value ? (size_t)(value - name) : strlen(name);
+	size_t base;
+	const struct option *o = find_option(c, name, len, 0, &base);
+
+	if (!o)
+		return unknown_option(c, name, len, err);
+	if (value && !o->value)
+		return err_set(err, ERR_USAGE, "option '--%s' takes no value",
+			       o->name);
+	if (value)
+		value++;
+	else if (o->value && !take_value(cur, o, &value, err))
+		return false;
+	store(o, base, value, values);
+	return true;
+}
+
+static bool parse_letters(const struct command *c, struct cursor *cur,
+			  void *values, struct err *err)
+{
+	const char *p = cur->argv[cur->at] + 1;
+
+	for (; *p; p++) {
+		const char *value = NULL;
+		size_t base;
+		const struct option *o = find_option(c, NULL, 0, *p, &base);
+
+		if (!o)
+			return err_set(err, ERR_USAGE,
+				       "unknown option '-%c'",
+				       *p >= 0x20 && *p < 0x7f ? *p : '?');
+		if (o->value && p[1])
+			value = p + 1;
+		else if (o->value && !take_value(cur, o, &value, err))
+			return false;
+		store(o, base, value, values);
+		if (o->value)
+			break;
+	}
+	return true;
+}
+
+bool cmd_parse(const struct command *c, int argc, char **argv, void *values,
+	       struct list *rest, struct err *err)
+{
+	struct cursor cur = { .argc = argc, .at = 1, .argv = argv };
+
+	for (; cur.at < argc; cur.at++) {
+		const char *arg = argv[cur.at];
+
+		if (!strcmp(arg, "--")) {
+			while (++cur.at < argc)
+				list_add(rest, argv[cur.at]);
+		} else if (arg[0] != '-' || !arg[1]) {
+			list_add(rest, arg);
+		} else if (arg[1] == '-') {
+			if (!parse_long(c, &cur, values, err))
+				return false;
+		} else if (!parse_letters(c, &cur, values, err)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* "  -o, --output=FILE        write the report to FILE" */
+static void help_option(struct out *out, const struct option *o)
+{
+	enum { HELP_COLUMN = 27 };
+	const char *line = o->help;
+	char left[64];
+	int n;
+
+	if (o->letter)
+		n = snprintf(left, sizeof(left), "  -%c, --%s%s%s", o->letter,
+			     o->name, o->value ? "=" : "",
+			     o->value ? o->value : "");
+	else
+		n = snprintf(left, sizeof(left), "      --%s%s%s", o->name,
+			     o->value ? "=" : "", o->value ? o->value : "");
+	out_adds(out, left);
+	if (n + 2 > HELP_COLUMN) {
+		out_addc(out, '\n');
+		n = 0;
+	}
+	while (*line) {
+		size_t len = strcspn(line, "\n");
+
+		out_pad(out, ' ', (size_t)(HELP_COLUMN - n));
+		out_add(out, line, len);
+		out_addc(out, '\n');
+		line += len + (line[len] == '\n');
+		n = 0;
+	}
+}
+
+static int finish(struct out *out)
+{
+	struct err err;
+
+	return out_close(out, &err) ? STATUS_COMPLETE : cmd_fail(&err);
+}
+
+int cmd_help(const struct command *c)
+{
+	struct out out;
+
+	out_open_fd(&out, STDOUT_FILENO);
+	out_adds(&out, c->usage);
+	for (size_t g = 0; g < c->n_groups; g++) {
+		out_printf(&out, "\n%s:\n", c->groups[g].title);
+		for (size_t i = 0; i < c->groups[g].n_options; i++)
+			if (c->groups[g].options[i].help)
+				help_option(&out, &c->groups[g].options[i]);
+	}
+	out_printf(&out, "\nManual: man heapcore-%s\n", c->name);
+	return finish(&out);
+}
+
+int cmd_version(void)
+{
+	struct out out;
+
+	out_open_fd(&out, STDOUT_FILENO);
+	out_printf(&out, "heapcore %s\nPCRE2 %s; allocators:", VERSION,
+		   filter_library());
+	for (size_t i = 0; allocators[i]; i++)
+		out_printf(&out, "%s %s", i ? "," : "", allocators[i]->name);
+	out_adds(&out, "\nCopyright (C) 2026 the heapcore authors\n"
+		       "Licence MIT: free software, no warranty.\n");
+	return finish(&out);
+}
+
+/*
+ * A message may quote a name from the target: nothing of it may move the
+ * cursor.  Paths become base names if base is set.
+ */
+static void print_safe(const char *text, size_t n, bool base)
+{
+	size_t start = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (base && c == '/' && (!i || text[i - 1] == ' ')) {
+			start = i;
+			while (i < n && !strchr(" ,:;", text[i])) {
+				if (text[i] == '/')
+					start = i + 1;
+				i++;
+			}
+			i = start;
+			c = i < n ? (unsigned char)text[i] : ' ';
+		}
+		if (c >= 0x20 && c < 0x7f)
+			putc(c, stderr);
+		else
+			fprintf(stderr, "\\x%02x", c);
+	}
+}
+
+int cmd_fail(const struct err *err)
+{
+	fputs("heapcore: ", stderr);
+	print_safe(err->msg, strlen(err->msg), false);
+	fputc('\n', stderr);
+	if (err->hint[0]) {
+		fputs("  ", stderr);
+		print_safe(err->hint, strlen(err->hint), false);
+		fputc('\n', stderr);
+	}
+	return STATUS_FAILED;
+}
+
+int cmd_usage(const struct command *c, struct err *err)
+{
+	if (!err->hint[0])
+		err_hint(err, "Try heapcore %s --help.", c->name);
+	return cmd_fail(err);
+}
+
+/* The first sentence, and what follows it on a line of its own. */
+void cmd_warn(const struct space *sp, bool redact)
+{
+	const char *path = sp->path ? sp->path : "?";
+
+	for (size_t i = 0; i < sp->n_warnings; i++) {
+		const char *text = sp->warnings[i];
+		const char *end = strstr(text, ".  ");
+		size_t n = end ? (size_t)(end - text) : strlen(text);
+
+		fputs("heapcore: ", stderr);
+		print_safe(path, strlen(path), redact);
+		fputs(": ", stderr);
+		print_safe(text, n, redact);
+		fputc('\n', stderr);
+		if (!end)
+			continue;
+		fputs("  ", stderr);
+		print_safe(end + 3, strlen(end + 3), redact);
+		fputc('\n', stderr);
+	}
+}
+
+bool cmd_color(const struct common *common, bool *ret, struct err *err)
+{
+	const char *when = common->color ? common->color : "auto";
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (!strcmp(when, "always"))
+		*ret = true;
+	else if (!strcmp(when, "never"))
+		*ret = false;
+	else if (!strcmp(when, "auto"))
+		*ret = (!common->output || !strcmp(common->output, "-")) &&
+		       isatty(STDOUT_FILENO) && term &&
+		       strcmp(term, "dumb") && !(no_color && *no_color);
+	else
+		return err_set(err, ERR_USAGE, "--color is auto, always or "
+			       "never, not '%.40s'", when);
+	return true;
+}
+
+bool cmd_progress(const struct common *common, enum progress_mode *ret,
+		  struct err *err)
+{
+	const char *how = common->progress ? common->progress : "auto";
+
+	if (strcmp(how, "plain") && strcmp(how, "auto"))
+		return err_set(err, ERR_USAGE,
+			       "--progress is auto or plain, not '%.40s'",
+			       how);
+	if (common->quiet)
+		*ret = PROGRESS_NONE;
+	else if (!strcmp(how, "plain"))
+		*ret = PROGRESS_PLAIN;
+	else
+		*ret = isatty(STDERR_FILENO) ? PROGRESS_TERMINAL
+					     : PROGRESS_NONE;
+	return true;
+}

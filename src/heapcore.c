@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "report/out.h"
+
+static const struct command *const commands[] = {
+	&command_analyze,
+};
+
+static void write_help(struct out *o)
+{
+	out_adds(o,
+"Usage: heapcore COMMAND [OPTION]... [TARGET]\n"
+"Explain the heap of a core file, without symbols.\n"
+"\n"
+"  heapcore analyze core.1234                    where did the memory go?\n"
+"  heapcore analyze --json core.1234             the same for programs\n"
+"  heapcore analyze --at=7f12a4003f40 core.1234  what is at this address?\n"
+"\n"
+"Commands:\n");
+	for (size_t i = 0; i < countof(commands); i++)
+		out_printf(o, "  %-9s %s\n", commands[i]->name,
+			   commands[i]->summary);
+	out_adds(o,
+"\n"
+"Options that every command has:\n"
+"  -o, --output=FILE      write the report to FILE\n"
+"      --json             one JSON document instead of text\n"
+"      --color=WHEN       auto, always or never; NO_COLOR is honoured\n"
+"  -q, --quiet            no progress and no warnings\n"
+"  -h, --help             this text; after a command, that command's options\n"
+"  -V, --version          version and licence\n"
+"\n"
+"Exit status: 0 report complete, 1 a --fail-if condition holds, 2 no report,\n"
+"3 report incomplete.  Manual: man heapcore.\n");
+}
+
+/* On stdout if it was asked for, else on stderr. */
+static int help(int fd)
+{
+	struct out out;
+	struct err err;
+
+	out_open_fd(&out, fd);
+	write_help(&out);
+	if (!out_close(&out, &err))
+		return cmd_fail(&err);
+	return fd == STDOUT_FILENO ? STATUS_COMPLETE : STATUS_FAILED;
+}
+
+static int unknown_command(const char *name)
+{
+	struct words_near near;
+	struct err err;
+
+	near_init(&near, name);
+	for (size_t i = 0; i < countof(commands); i++)
+		near_try(&near, commands[i]->name);
+	if (name[0] == '-')
+		err_set(&err, ERR_USAGE, "unknown option '%.60s'", name);
+	else if (near.best)
+		err_set(&err, ERR_USAGE, "unknown command '%.60s'; did you "
+			"mean '%s'?", name, near.best);
+	else
+		err_set(&err, ERR_USAGE, "unknown command '%.60s'", name);
+	err_hint(&err, "Try heapcore --help.");
+	return cmd_fail(&err);
+}
+
+/*
+ * A stream that was closed must not be given to the next file that is opened:
+ * the report would be written into it.  Reading fails, and so does writing.
+ */
+static void keep_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
+int main(int argc, char **argv)
+{
+	keep_streams();
+	if (argc < 2)
+		return help(STDERR_FILENO);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return help(STDOUT_FILENO);
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
+		return cmd_version();
+	for (size_t i = 0; i < countof(commands); i++)
+		if (!strcmp(argv[1], commands[i]->name))
+			return commands[i]->run(commands[i], argc - 1,
+						argv + 1);
+	return unknown_command(argv[1]);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+	B_ADDRESS, B_SIZE, B_USABLE, B_STATE, B_ARENA, B_MMAPPED, B_THREAD,
+	B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
+};
+
+static const char *const state_words[] = {
+	"used", "tcache", "fastbin", "unsorted", "bin", "unlisted", "top",
+	"overhead", NULL
+};
+
+/* The last ones are only keys of --filter. */
+static const struct column columns[B_COLUMNS] = {
+	[B_ADDRESS] = COLUMN("address", "ADDRESS", ADDR),
+	[B_SIZE] = COLUMN("size", "SIZE", BYTES),
+	[B_USABLE] = COLUMN("usable", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[B_STATE] = COLUMN("state", "STATE", TEXT, .words = state_words),
+	[B_ARENA] = COLUMN("arena", "ARENA", TEXT),
+	[B_MMAPPED] = COLUMN("mmapped", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[B_THREAD] = COLUMN("thread", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[B_ALLOCATOR] = COLUMN("allocator", "", TEXT,
+			       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[B_USED] = COLUMN("used", "", FLAG,
+			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[B_FREE] = COLUMN("free", "", FLAG,
+			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+};
+
+const struct column *block_columns(size_t *ret_n)
+{
+	*ret_n = B_COLUMNS;
+	return columns;
+}
+
+/*
+ * The words a line may hold, made once: names of states, arenas and
+ * allocators in one pool, as cells that point into it.
+ */
+struct words {
+	struct str pool;
+	struct cell state[BLOCK_STATES];
+	struct cell *arena;	/* owned; by arena */
+	struct cell *allocator;	/* owned; by arena */
+	bool wants_thread;	/* somebody looks at the thread */
+};
+
+static struct cell add_word(struct words *w, const char *text)
+{
+	struct cell c = { .known = true };
+
+	c.text.off = (uint32_t)w->pool.len;
+	c.text.len = (uint32_t)strlen(text);
+	str_adds(&w->pool, text);
+	return c;
+}
+
+static void words_init(struct words *w, const struct heap *h)
+{
+	str_init(&w->pool);
+	for (int s = 0; s < BLOCK_STATES; s++)
+		w->state[s] = add_word(w, block_state_name(s));
+	w->arena = mem_alloc(h->n_arenas * sizeof(*w->arena));
+	w->allocator = mem_alloc(h->n_arenas * sizeof(*w->allocator));
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		const struct arena *a = &h->arenas[i];
+
+		w->arena[i] = add_word(w, a->name);
+		w->allocator[i] = add_word(w,
+					   h->allocators[a->allocator].name);
+	}
+}
+
+static void words_fini(struct words *w)
+{
+	str_fini(&w->pool);
+	free(w->arena);
+	free(w->allocator);
+}
+
+static struct cell number(uint64_t value)
+{
+	return (struct cell){ .u = value, .known = true };
+}
+
+/* Whose thread cache holds the block; unknown if nobody's. */
+static struct cell thread_cell(const struct heap *h, const struct block *b)
+{
+	const struct cached *c;
+
+	if (b->state != BLOCK_CACHED)
+		return (struct cell){ 0 };
+	c = heap_cached(h, b->start);
+	if (!c || !h->caches[c->cache].tid)
+		return (struct cell){ 0 };
+	return number(h->caches[c->cache].tid);
+}
+
+static void block_cells(const struct heap *h, const struct words *w,
+			const struct block *b, struct cell ret[B_COLUMNS])
+{
+	ret[B_ADDRESS] = number(b->addr);
+	ret[B_SIZE] = number(b->size);
+	ret[B_USABLE] = number(b->usable);
+	ret[B_STATE] = w->state[b->state];
+	ret[B_ARENA] = w->arena[b->arena];
+	ret[B_MMAPPED] = number(b->mmapped);
+	if (w->wants_thread)
+		ret[B_THREAD] = thread_cell(h, b);
+	ret[B_ALLOCATOR] = w->allocator[b->arena];
+	ret[B_USED] = number(b->state == BLOCK_USED);
+	ret[B_FREE] = number(block_state_free(b->state));
+}
+
+/* Digits are written backwards into the end of a scratch area. */
+static char *put_decimal(char *to, uint64_t value)
+{
+	char digits[20];
+	char *p = digits + sizeof(digits);
+	size_t n;
+
+	do {
+		*--p = (char)('0' + value % 10);
+		value /= 10;
+	} while (value);
+	n = (size_t)(digits + sizeof(digits) - p);
+	memcpy(to, p, n);
+	return to + n;
+}
+
+static char *put_hex(char *to, uint64_t value)
+{
+	static const char hex[] = "0123456789abcdef";
+	int shift = value ? (63 - __builtin_clzll(value)) & ~3 : 0;
+
+	*to++ = '0';
+	*to++ = 'x';
+	for (; shift >= 0; shift -= 4)
+		*to++ = hex[value >> shift & 15];
+	return to;
+}
+
+static char *put(char *to, const char *text, size_t n)
+{
+	memcpy(to, text, n);
+	return to + n;
+}
+
+#define PUT(to, literal) put((to), "" literal, sizeof(literal) - 1)
+
+static char *put_word(char *to, const struct words *w, const struct cell *c)
+{
+	return put(to, w->pool.text + c->text.off, c->text.len);
+}
+
+/* Names of states and arenas are ours: letters, digits, blanks. */
+static char *put_json(char *to, const struct words *w,
+		      const struct cell *c)
+{
+	to = PUT(to, "{\"address\":\"");
+	to = put_hex(to, c[B_ADDRESS].u);
+	to = PUT(to, "\",\"size\":");
+	to = put_decimal(to, c[B_SIZE].u);
+	to = PUT(to, ",\"usable\":");
+	to = put_decimal(to, c[B_USABLE].u);
+	to = PUT(to, ",\"state\":\"");
+	to = put_word(to, w, &c[B_STATE]);
+	to = PUT(to, "\",\"arena\":\"");
+	to = put_word(to, w, &c[B_ARENA]);
+	to = PUT(to, "\"");
+	if (c[B_MMAPPED].u)
+		to = PUT(to, ",\"mmapped\":true");
+	if (c[B_THREAD].known) {
+		to = PUT(to, ",\"thread\":");
+		to = put_decimal(to, c[B_THREAD].u);
+	}
+	return PUT(to, "}\n");
+}
+
+static char *put_csv(char *to, const struct words *w, const struct cell *c)
+{
+	to = put_hex(to, c[B_ADDRESS].u);
+	to = PUT(to, ",");
+	to = put_decimal(to, c[B_SIZE].u);
+	to = PUT(to, ",");
+	to = put_decimal(to, c[B_USABLE].u);
+	to = PUT(to, ",");
+	to = put_word(to, w, &c[B_STATE]);
+	to = PUT(to, ",");
+	to = put_word(to, w, &c[B_ARENA]);
+	if (c[B_MMAPPED].u)
+		to = PUT(to, ",true,");
+	else
+		to = PUT(to, ",false,");
+	if (c[B_THREAD].known)
+		to = put_decimal(to, c[B_THREAD].u);
+	return PUT(to, "\n");
+}
+
+static char *pad(char *to, const char *from, size_t width)
+{
+	size_t n = (size_t)(to - from);
+
+	if (n < width) {
+		memset(to, ' ', width - n);
+		to += width - n;
+	}
+	return to;
+}
+
+/* Columns of text: where each begins, and the end of the sizes. */
+enum { TEXT_SIZE = 18, TEXT_SIZE_END = 30, TEXT_STATE_WIDTH = 10 };
+
+static char *put_text(char *to, const struct words *w, const struct cell *c)
+{
+	char *line = to;
+	char size[20];
+	size_t n = (size_t)(put_decimal(size, c[B_SIZE].u) - size);
+
+	to = put_hex(to, c[B_ADDRESS].u);
+	to = pad(to, line, TEXT_SIZE);
+	to = pad(to, line, TEXT_SIZE_END - n);
+	to = put(to, size, n);
+	to = PUT(to, "  ");
+	line = to;
+	to = put_word(to, w, &c[B_STATE]);
+	to = pad(to, line, TEXT_STATE_WIDTH);
+	to = put_word(to, w, &c[B_ARENA]);
+	return PUT(to, "\n");
+}
+
+/* No line is longer: five numbers, two names of at most 40, the words. */
+enum { LINE_MAX_BYTES = 512 };
+
+static void write_head(enum report_format format, struct out *o)
+{
+	if (format == REPORT_TEXT)
+		out_adds(o, BLOCKS_HEADING);
+	else if (format == REPORT_CSV)
+		columns_write_csv(columns, B_COLUMNS, o);
+}
+
+static void write_block(const struct words *w, const struct cell *cells,
+			enum report_format format, struct out *o)
+{
+	char *start = out_room(o, LINE_MAX_BYTES);
+	char *end = start;
+
+	switch (format) {
+	case REPORT_TEXT:
+		end = put_text(start, w, cells);
+		break;
+	case REPORT_JSON:
+		end = put_json(start, w, cells);
+		break;
+	case REPORT_CSV:
+		end = put_csv(start, w, cells);
+		break;
+	}
+	out_done(o, (size_t)(end - start));
+}
+
+uint64_t blocks_write(const struct heap *h, const struct filter *filter,
+		      enum report_format format, struct out *o)
+{
+	struct cell cells[B_COLUMNS] = { { .known = false } };
+	struct words w = { .wants_thread = true };
+	struct heap_iter it;
+	struct block b;
+	uint64_t n = 0;
+
+	words_init(&w, h);
+	write_head(format, o);
+	heap_iter_init(&it, h);
+	while (!o->error && heap_iter_next(&it, &b)) {
+		block_cells(h, &w, &b, cells);
+		if (filter && !filter_match(filter, cells, w.pool.text))
+			continue;
+		write_block(&w, cells, format, o);
+		n++;
+	}
+	words_fini(&w);
+	return n;
+}
+
+/* The place of a class: its size, or behind those the power of two. */
+static size_t class_slot(uint64_t size)
+{
+	if (size < USAGE_EXACT)
+		return size;
+	return USAGE_EXACT + (size_t)(63 - __builtin_clzll(size));
+}
+
+static void class_add(struct usage_class *c, const struct block *b)
+{
+	struct tally *tallies[2] = { NULL, NULL };
+
+	tallies[0] = b->mmapped ? &c->mmapped : &c->state[b->state];
+	if (b->state == BLOCK_USED)
+		tallies[1] = &c->used;
+	else if (block_state_free(b->state))
+		tallies[1] = &c->free;
+	for (size_t i = 0; i < countof(tallies) && tallies[i]; i++) {
+		tallies[i]->blocks++;
+		tallies[i]->bytes += b->size;
+	}
+	if (!c->example)
+		c->example = b->addr;
+}
+
+static struct usage_class *class_of(struct usage *u, uint32_t *index,
+				    uint64_t size)
+{
+	uint32_t *at = &index[class_slot(size)];
+	struct usage_class *c;
+
+	if (*at)
+		return &u->classes[*at - 1];
+	c = &MEM_PUSH(u->classes, u->n_classes, u->cap_classes);
+	*c = (struct usage_class){ .min = size, .max = size };
+	if (size >= USAGE_EXACT) {
+		c->min = UINT64_C(1) << (63 - __builtin_clzll(size));
+		c->max = c->min + (c->min - 1);
+	}
+	*at = (uint32_t)u->n_classes;
+	return c;
+}
+
+static int compare_classes(const void *a, const void *b)
+{
+	const struct usage_class *x = a;
+	const struct usage_class *y = b;
+
+	return (x->min > y->min) - (x->min < y->min);
+}
+
+void blocks_usage(struct usage *u, const struct heap *h,
+		  const struct filter *filter)
+{
+	struct cell cells[B_COLUMNS] = { { .known = false } };
+	struct words w = {
+		.wants_thread = filter_uses(filter, B_THREAD),
+	};
+	uint32_t *index = mem_zalloc((USAGE_EXACT + 64) * sizeof(*index));
+	struct heap_iter it;
+	struct block b;
+
+	*u = (struct usage){ .arena = USAGE_ALL_ARENAS };
+	words_init(&w, h);
+	heap_iter_init(&it, h);
+	while (heap_iter_next(&it, &b)) {
+		block_cells(h, &w, &b, cells);
+		if (!filter_match(filter, cells, w.pool.text))
+			continue;
+		class_add(class_of(u, index, b.size), &b);
+		class_add(&u->total, &b);
+	}
+	if (u->n_classes)
+		qsort(u->classes, u->n_classes, sizeof(*u->classes),
+		      compare_classes);
+	words_fini(&w);
+	free(index);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Blocks as rows: the columns of --blocks and the keys of --filter.
+ *
+ * Blocks are streamed, not collected: a heap of 10^8 blocks needs no memory
+ * here.  A line costs some tens of ns, a filter that looks only at numbers
+ * a few.
+ */
+#ifndef REPORT_BLOCKS_H
+#define REPORT_BLOCKS_H
+
+#include "analysis/usage.h"
+#include "corewalk/heap.h"
+#include "report/filter.h"
+#include "report/report.h"
+
+/* The first line of the list as text. */
+#define BLOCKS_HEADING \
+	"ADDRESS                   SIZE  STATE     ARENA\n"
+
+const struct column *block_columns(size_t *ret_n);
+
+/* One line per block; filter may be NULL.  How many were written. */
+uint64_t blocks_write(const struct heap *h, const struct filter *filter,
+		      enum report_format format, struct out *o);
+
+/* usage_init() of those blocks that match; usage_fini() frees it. */
+void blocks_usage(struct usage *u, const struct heap *h,
+		  const struct filter *filter);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The makers of the report's tables; report.c calls those that are wanted.
+ */
+#ifndef REPORT_BUILD_H
+#define REPORT_BUILD_H
+
+#include "report/report.h"
+
+/* build_target.c: the process */
+void build_target(struct report *r, const struct report_input *in);
+void build_threads(struct report *r, const struct report_input *in);
+void build_mappings(struct report *r, const struct report_input *in);
+void build_modules(struct report *r, const struct report_input *in);
+
+/* build_heap.c: the heap */
+void build_totals(struct report *r, const struct report_input *in);
+void build_where(struct report *r, const struct report_input *in);
+void build_residency(struct report *r, const struct report_input *in);
+void build_allocators(struct report *r, const struct report_input *in);
+void build_settings(struct report *r, const struct report_input *in);
+void build_arenas(struct report *r, const struct report_input *in);
+void build_classes(struct report *r, const struct report_input *in);
+void build_fragmentation(struct report *r, const struct report_input *in);
+
+/* build_find.c: what is remarkable */
+void build_standout(struct report *r, const struct report_input *in);
+void build_findings(struct report *r, const struct report_input *in);
+void build_abort(struct report *r, const struct report_input *in);
+void build_at(struct report *r, const struct report_input *in);
+
+/* "SIGABRT", or "signal 77" in ret. */
+const char *signal_name(int signal, char ret[16]);
+
+/* Private mappings with bytes that are not in the file. */
+size_t count_missing(struct space *sp);
+
+/* Used, free and so on of some arenas together. */
+struct heap_sum {
+	uint64_t mapped, used, free, cached, fast, overhead, foreign;
+	uint64_t undecoded, mmapped, trimmable;
+	uint64_t used_blocks, free_blocks, cached_blocks, mmapped_blocks;
+	uint64_t fast_blocks;
+};
+void sum_arena(struct heap_sum *sum, const struct arena *a);
+struct heap_sum sum_heap(const struct heap *h);
+
+#endif

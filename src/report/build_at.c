@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of --at=ADDR: what is there, its neighbours, its bytes.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "report/build.h"
+
+enum {
+	T_ADDRESS, T_TEXT, T_WHY, T_MAPPING, T_EXTENT, T_ARENA, T_BLOCK,
+	T_OFFSET, T_SIZE, T_USABLE, T_STATE, T_MMAPPED, T_THREAD, T_START,
+	T_PREV, T_HEADER, T_NOTE, T_COLUMNS
+};
+
+static const struct column at_columns[T_COLUMNS] = {
+	[T_ADDRESS] = COLUMN("address", "address", ADDR),
+	[T_TEXT] = COLUMN("text", "what it is", TEXT),
+	[T_WHY] = COLUMN("readable", "its byte is", TEXT),
+	[T_MAPPING] = COLUMN("mapping", "mapping", TEXT),
+	[T_EXTENT] = COLUMN("extent", "heap range", TEXT),
+	[T_ARENA] = COLUMN("arena", "arena", TEXT),
+	[T_BLOCK] = COLUMN("block", "block", ADDR),
+	[T_OFFSET] = COLUMN("offset", "offset in it", SIGNED),
+	[T_SIZE] = COLUMN("size", "chunk size", COUNT),
+	[T_USABLE] = COLUMN("usable", "usable", COUNT),
+	[T_STATE] = COLUMN("state", "state", TEXT),
+	[T_MMAPPED] = COLUMN("mmapped", "mmapped", FLAG),
+	[T_THREAD] = COLUMN("thread", "in cache of thread", COUNT),
+	[T_START] = COLUMN("chunk", "chunk", ADDR),
+	[T_PREV] = COLUMN("previous_size_word", "word before it", ADDR,
+			  .flags = COLUMN_CONTENT),
+	[T_HEADER] = COLUMN("size_word", "size field", ADDR,
+			    .flags = COLUMN_CONTENT),
+	[T_NOTE] = COLUMN("damaged_at", "damaged at", ADDR),
+};
+
+static void set_extent(struct table *t, const struct heap *h,
+		       const struct heap_extent *x)
+{
+	static const char *const kinds[] = {
+		[EXTENT_BLOCKS] = "blocks",
+		[EXTENT_MMAPPED] = "a block that is a mapping of its own",
+		[EXTENT_OVERHEAD] = "the allocator's own",
+		[EXTENT_FOREIGN] = "inside a heap, but somebody else's",
+		[EXTENT_UNDECODED] = "not decoded",
+	};
+
+	table_printf(t, T_EXTENT, "0x%" PRIx64 " to 0x%" PRIx64 ", %s",
+		     x->start, x->end, kinds[x->kind]);
+	if (x->arena < h->n_arenas)
+		table_set_text(t, T_ARENA, h->arenas[x->arena].name);
+}
+
+static void set_block(struct table *t, const struct damage_at *a)
+{
+	table_set(t, T_BLOCK, a->block.addr);
+	table_set_signed(t, T_OFFSET, a->offset);
+	table_set(t, T_SIZE, a->block.size);
+	table_set(t, T_USABLE, a->block.usable);
+	table_set_text(t, T_STATE, block_state_name(a->block.state));
+	if (a->block.mmapped)
+		table_set(t, T_MMAPPED, true);
+	if (a->cache && a->cache->tid)
+		table_set(t, T_THREAD, a->cache->tid);
+	table_set(t, T_START, a->block.start);
+	if (a->has_header) {
+		table_set(t, T_PREV, a->header[0]);
+		table_set(t, T_HEADER, a->header[1]);
+	}
+}
+
+static void build_at_object(struct report *r, const struct report_input *in)
+{
+	const struct damage_at *a = in->at;
+	struct table *t = report_add(r, SECTION_AT, "at", "AT THIS ADDRESS",
+				     at_columns, T_COLUMNS);
+
+	t->form = TABLE_OBJECT;
+	table_row(t);
+	table_set(t, T_ADDRESS, a->addr);
+	if (a->text)
+		table_set_text(t, T_TEXT, a->text);
+	table_set_text(t, T_WHY, a->why == SPACE_OK ? "in the file"
+						    : space_why_text(a->why));
+	if (a->map && !(r->options->redact && !a->extent))
+		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64
+			     ", %s", a->map->start, a->map->end,
+			     a->map->what);
+	else if (a->seg)
+		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64,
+			     a->seg->start, a->seg->end);
+	if (a->extent)
+		set_extent(t, in->heap, a->extent);
+	if (a->has_block)
+		set_block(t, a);
+	if (a->note_addr)
+		table_set(t, T_NOTE, a->note_addr);
+}
+
+enum { E_WHICH, E_ADDRESS, E_SIZE, E_STATE, E_COLUMNS };
+
+static const struct column neighbour_columns[E_COLUMNS] = {
+	[E_WHICH] = COLUMN("which", "", TEXT, .width = 12),
+	[E_ADDRESS] = COLUMN("address", "address", ADDR, .width = 20),
+	[E_SIZE] = COLUMN("size", "size", COUNT, .width = 12),
+	[E_STATE] = COLUMN("state", "state", TEXT),
+};
+
+static void add_neighbour(struct table *t, const char *which,
+			  const struct block *b)
+{
+	table_row(t);
+	table_set_text(t, E_WHICH, which);
+	table_set(t, E_ADDRESS, b->addr);
+	table_set(t, E_SIZE, b->size);
+	table_set_text(t, E_STATE, block_state_name(b->state));
+}
+
+static void build_neighbours(struct report *r, const struct damage_at *a)
+{
+	struct table *t = report_add(r, SECTION_AT, "neighbours",
+				     "NEIGHBOURS", neighbour_columns,
+				     E_COLUMNS);
+
+	if (a->has_before)
+		add_neighbour(t, "before", &a->before);
+	if (a->has_block)
+		add_neighbour(t, "this", &a->block);
+	if (a->has_after)
+		add_neighbour(t, "after", &a->after);
+}
+
+enum { X_ADDRESS, X_HEX, X_TEXT, X_COLUMNS };
+enum { DUMP_LINE = 16, DUMP_LINES = 16, DUMP_BEFORE = 16 };
+
+static const struct column byte_columns[X_COLUMNS] = {
+	[X_ADDRESS] = COLUMN("address", "", ADDR,
+			     .flags = COLUMN_LEFT | COLUMN_CONTENT),
+	[X_HEX] = COLUMN("hex", "", TEXT, .flags = COLUMN_CONTENT),
+	[X_TEXT] = COLUMN("ascii", "", TEXT, .flags = COLUMN_CONTENT),
+};
+
+static void add_bytes(struct table *t, struct space *sp, vaddr addr)
+{
+	unsigned char bytes[DUMP_LINE];
+	char hex[3 * DUMP_LINE + 1] = "";
+	char text[DUMP_LINE + 1] = "";
+	uint64_t n = space_read(sp, addr, bytes, DUMP_LINE);
+
+	if (!n)
+		return;
+	for (uint64_t i = 0; i < n; i++) {
+		snprintf(hex + 3 * i, 4, "%02x ", bytes[i]);
+		text[i] = (char)(bytes[i] >= 0x20 && bytes[i] < 0x7f
+					 ? bytes[i] : '.');
+	}
+	hex[3 * n - 1] = '\0';
+	table_row(t);
+	table_set(t, X_ADDRESS, addr);
+	table_set_text(t, X_HEX, hex);
+	table_set_text(t, X_TEXT, text);
+}
+
+/* From the block's header on, or around an address in no block. */
+static void build_bytes(struct report *r, struct space *sp,
+			const struct damage_at *a)
+{
+	struct table *t = report_add(r, SECTION_AT, "bytes", "BYTES",
+				     byte_columns, X_COLUMNS);
+	vaddr start = round_down(a->addr, DUMP_LINE);
+	vaddr end;
+
+	if (a->has_block && a->addr - a->block.start <
+	    DUMP_LINE * (DUMP_LINES - 1))
+		start = a->block.start;
+	else if (start >= DUMP_BEFORE)
+		start -= DUMP_BEFORE;
+	if (!add_ok(start, DUMP_LINE * DUMP_LINES, &end))
+		end = UINT64_MAX;
+	for (vaddr at = start; at < end && at >= start; at += DUMP_LINE)
+		add_bytes(t, sp, at);
+}
+
+void build_at(struct report *r, const struct report_input *in)
+{
+	if (!in->at)
+		return;
+	build_at_object(r, in);
+	build_neighbours(r, in->at);
+	if (!r->options->redact)
+		build_bytes(r, in->sp, in->at);
+}

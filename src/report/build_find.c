@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of what is remarkable: sentences, damage, one address.
+ */
+#include "report/build.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+
+enum { I_RULE, I_BYTES, I_TEXT, I_REASON, I_COLUMNS };
+
+static const struct column item_columns[I_COLUMNS] = {
+	[I_RULE] = COLUMN("rule", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[I_BYTES] = COLUMN("bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[I_TEXT] = COLUMN("text", "", TEXT),
+	[I_REASON] = COLUMN("reason", "", TEXT, .flags = COLUMN_NO_TEXT),
+};
+
+static void build_advice(struct report *r, const struct standout *s)
+{
+	struct table *t = report_add(r, SECTION_STANDOUT, "advice", "ADVICE",
+				     item_columns, I_COLUMNS);
+
+	t->form = TABLE_SENTENCES;
+	if (!s->advice)
+		return;
+	table_row(t);
+	table_set_text(t, I_RULE, s->advice_rule);
+	table_set_text(t, I_TEXT, s->advice);
+	if (s->reason)
+		table_set_text(t, I_REASON, s->reason);
+}
+
+void build_standout(struct report *r, const struct report_input *in)
+{
+	const struct standout *s = in->standout;
+	struct table *t = report_add(r, SECTION_STANDOUT, "standout",
+				     "WHAT STANDS OUT", item_columns,
+				     I_COLUMNS);
+
+	t->form = s->n_items ? TABLE_NUMBERED : TABLE_SENTENCES;
+	for (size_t i = 0; i < s->n_items; i++) {
+		table_row(t);
+		table_set_text(t, I_RULE, s->item[i].rule);
+		table_set(t, I_BYTES, s->item[i].weight);
+		table_set_text(t, I_TEXT, s->item[i].text);
+	}
+	if (!s->n_items && s->nothing) {
+		table_row(t);
+		table_set_text(t, I_RULE, "nothing");
+		table_set_text(t, I_TEXT, s->nothing);
+	}
+	build_advice(r, s);
+}
+
+enum {
+	N_SENTENCE, N_CODE, N_ARENA, N_ADDRESS, N_SKIPPED, N_TEXT, N_KIND,
+	N_MEANING, N_FILL, N_BEFORE, N_BEFORE_SIZE, N_BEFORE_STATE, N_VALUE,
+	N_VALUE_TEXT, N_MINOR, N_COLUMNS
+};
+
+static const struct column finding_columns[N_COLUMNS] = {
+	[N_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
+	[N_CODE] = COLUMN("code", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[N_ARENA] = COLUMN("arena", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[N_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[N_SKIPPED] = COLUMN("skipped_bytes", "", BYTES,
+			     .flags = COLUMN_NO_TEXT),
+	[N_TEXT] = COLUMN("text", "", TEXT,
+			  .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
+	[N_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[N_MEANING] = COLUMN("meaning", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[N_FILL] = COLUMN("fill", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[N_BEFORE] = COLUMN("block_before", "", ADDR,
+			    .flags = COLUMN_NO_TEXT),
+	[N_BEFORE_SIZE] = COLUMN("block_before_size", "", BYTES,
+				 .flags = COLUMN_NO_TEXT),
+	[N_BEFORE_STATE] = COLUMN("block_before_state", "", TEXT,
+				  .flags = COLUMN_NO_TEXT),
+	[N_VALUE] = COLUMN("value", "", ADDR,
+			   .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
+	[N_VALUE_TEXT] = COLUMN("value_text", "", TEXT,
+				.flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
+	[N_MINOR] = COLUMN("minor", "", FLAG, .flags = COLUMN_NO_TEXT),
+};
+
+static const struct damage_case *case_of(const struct damage *d, size_t note)
+{
+	for (size_t i = 0; i < d->n_cases; i++)
+		if (d->cases[i].note == note)
+			return &d->cases[i];
+	return NULL;
+}
+
+/*
+ * For people: where, what the walk met, what that means.  What the walk met
+ * may quote the process, so a redacted report has the code in its place.
+ */
+static void set_sentence(struct table *t, const struct report *r,
+			 const struct heap *h, const struct heap_note *n,
+			 const struct damage_case *c)
+{
+	char size[NUM_MAX];
+	struct str s;
+
+	str_init(&s);
+	if (n->arena < h->n_arenas)
+		str_printf(&s, "arena %s: ", h->arenas[n->arena].name);
+	if (!r->options->redact)
+		str_adds(&s, n->text);
+	else if (n->addr)
+		str_printf(&s, "%s at 0x%" PRIx64, n->code, n->addr);
+	else
+		str_adds(&s, n->code);
+	if (n->skipped_bytes) {
+		num_format_size(size, n->skipped_bytes);
+		str_printf(&s, ", %s skipped", size);
+	}
+	if (c && c->text)
+		str_printf(&s, ".  %s", c->text);
+	if (c && c->value_text[0] && !r->options->redact)
+		str_printf(&s, "  The bytes read \"%s\".", c->value_text);
+	table_set_bytes(t, N_SENTENCE, s.text, s.len);
+	str_fini(&s);
+}
+
+static void set_case(struct table *t, const struct damage_case *c)
+{
+	table_set_text(t, N_KIND, damage_kind_name(c->kind));
+	if (c->text)
+		table_set_text(t, N_MEANING, c->text);
+	table_set_text(t, N_FILL, damage_fill_name(c->fill));
+	if (c->has_before) {
+		table_set(t, N_BEFORE, c->before.addr);
+		table_set(t, N_BEFORE_SIZE, c->before.size);
+		table_set_text(t, N_BEFORE_STATE,
+			       block_state_name(c->before.state));
+	}
+	if (c->has_value) {
+		table_set(t, N_VALUE, c->value);
+		table_set_text(t, N_VALUE_TEXT, c->value_text);
+	}
+}
+
+static void add_finding(struct table *t, const struct report *r,
+			const struct report_input *in, size_t note)
+{
+	const struct heap_note *n = &in->heap->notes[note];
+	const struct damage_case *c = case_of(in->damage, note);
+
+	table_row(t);
+	set_sentence(t, r, in->heap, n, c);
+	table_set_text(t, N_CODE, n->code);
+	if (n->arena < in->heap->n_arenas)
+		table_set_text(t, N_ARENA, in->heap->arenas[n->arena].name);
+	if (n->addr)
+		table_set(t, N_ADDRESS, n->addr);
+	table_set(t, N_SKIPPED, n->skipped_bytes);
+	table_set_text(t, N_TEXT, n->text);
+	if (c)
+		set_case(t, c);
+	table_set(t, N_MINOR, n->minor);
+}
+
+/* WHERE not adding up would be our mistake: it is told, not hidden. */
+static void add_where_finding(struct table *t, const struct where *w)
+{
+	int64_t off;
+
+	if (where_check(w, &off))
+		return;
+	table_row(t);
+	table_printf(t, N_SENTENCE, "the rows of WHERE are %" PRId64
+		     " bytes off private memory: a mistake of heapcore, "
+		     "please report it", off);
+	table_set_text(t, N_CODE, "where-sum");
+	table_printf(t, N_TEXT, "rows of WHERE are %" PRId64 " bytes off",
+		     off);
+}
+
+static void add_dropped(struct table *t, uint64_t dropped)
+{
+	if (!dropped)
+		return;
+	table_row(t);
+	table_printf(t, N_SENTENCE, "%" PRIu64 " more findings were not kept",
+		     dropped);
+	table_set_text(t, N_CODE, "dropped");
+	table_printf(t, N_TEXT, "%" PRIu64 " findings", dropped);
+}
+
+void build_findings(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_FINDINGS, "findings",
+				     "FINDINGS", finding_columns, N_COLUMNS);
+
+	t->form = TABLE_SENTENCES;
+	for (size_t i = 0; i < in->heap->n_notes; i++) {
+		add_finding(t, r, in, i);
+		if (in->heap->notes[i].skipped_bytes)
+			t->title = "NOT DECODED";
+	}
+	add_where_finding(t, in->where);
+	add_dropped(t, in->heap->notes_dropped);
+}
+
+enum {
+	D_TEXT, D_CODE, D_NOTICED, D_MEANING, D_ADDRESS, D_ON_STACK, D_COLUMNS
+};
+
+static const struct column abort_columns[D_COLUMNS] = {
+	[D_TEXT] = COLUMN("text", "it said", TEXT, .flags = COLUMN_CONTENT),
+	[D_CODE] = COLUMN("code", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[D_NOTICED] = COLUMN("noticed", "it noticed", TEXT),
+	[D_MEANING] = COLUMN("meaning", "which means", TEXT),
+	[D_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[D_ON_STACK] = COLUMN("on_stack", "", FLAG, .flags = COLUMN_NO_TEXT),
+};
+
+void build_abort(struct report *r, const struct report_input *in)
+{
+	const struct damage_abort *a = &in->damage->abort;
+	struct table *t;
+
+	if (!a->found)
+		return;
+	t = report_add(r, SECTION_ABORT, "abort", "WHY THE C LIBRARY STOPPED",
+		       abort_columns, D_COLUMNS);
+	t->form = TABLE_OBJECT;
+	table_row(t);
+	table_set_text(t, D_TEXT, a->text);
+	if (a->code)
+		table_set_text(t, D_CODE, a->code);
+	if (a->noticed)
+		table_set_text(t, D_NOTICED, a->noticed);
+	if (a->meaning)
+		table_set_text(t, D_MEANING, a->meaning);
+	table_set(t, D_ADDRESS, a->addr);
+	table_set(t, D_ON_STACK, a->on_stack);
+}

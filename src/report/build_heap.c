@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables that speak of the heap: what it holds, and how it is cut up.
+ */
+#include "report/build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+void sum_arena(struct heap_sum *sum, const struct arena *a)
+{
+	for (int s = 0; s < BLOCK_STATES; s++) {
+		const struct tally *t = &a->state[s];
+
+		if (block_state_free(s)) {
+			sum->free += t->bytes;
+			sum->free_blocks += t->blocks;
+		}
+		if (s == BLOCK_CACHED) {
+			sum->cached += t->bytes;
+			sum->cached_blocks += t->blocks;
+		}
+	}
+	sum->fast += a->state[BLOCK_FAST].bytes;
+	sum->fast_blocks += a->state[BLOCK_FAST].blocks;
+	sum->used += a->state[BLOCK_USED].bytes + a->mmapped.bytes;
+	sum->used_blocks += a->state[BLOCK_USED].blocks + a->mmapped.blocks;
+	sum->mmapped += a->mmapped.bytes;
+	sum->mmapped_blocks += a->mmapped.blocks;
+	sum->overhead += a->state[BLOCK_OVERHEAD].bytes + a->overhead_bytes;
+	sum->foreign += a->foreign_bytes;
+	sum->undecoded += a->undecoded_bytes;
+	sum->mapped += a->extent_bytes;
+	sum->trimmable += a->trimmable_bytes;
+}
+
+struct heap_sum sum_heap(const struct heap *h)
+{
+	struct heap_sum sum = { 0 };
+
+	for (size_t i = 0; i < h->n_arenas; i++)
+		sum_arena(&sum, &h->arenas[i]);
+	return sum;
+}
+
+enum {
+	S_PRIVATE, S_MAPPED, S_USED, S_USED_BLOCKS, S_FREE, S_FREE_SHARE,
+	S_UNDECODED, S_FINDINGS, S_COLUMNS
+};
+
+/* The names of --fail-if. */
+static const struct column total_columns[S_COLUMNS] = {
+	[S_PRIVATE] = COLUMN("private_bytes", "private", BYTES),
+	[S_MAPPED] = COLUMN("mapped_bytes", "heap", BYTES),
+	[S_USED] = COLUMN("used_bytes", "in use", BYTES),
+	[S_USED_BLOCKS] = COLUMN("used_blocks", "blocks in use", COUNT),
+	[S_FREE] = COLUMN("free_bytes", "free", BYTES),
+	[S_FREE_SHARE] = COLUMN("free_share", "free%", SHARE),
+	[S_UNDECODED] = COLUMN("undecoded_bytes", "not decoded", BYTES),
+	[S_FINDINGS] = COLUMN("findings", "findings", COUNT),
+};
+
+const struct column *report_total_columns(size_t *ret_n)
+{
+	*ret_n = S_COLUMNS;
+	return total_columns;
+}
+
+void report_totals(const struct report_input *in, struct cell *ret)
+{
+	struct heap_sum sum = sum_heap(in->heap);
+
+	for (size_t i = 0; i < S_COLUMNS; i++)
+		ret[i] = (struct cell){ .known = true };
+	ret[S_PRIVATE].u = in->where->total.bytes;
+	ret[S_MAPPED].u = sum.mapped;
+	ret[S_USED].u = sum.used;
+	ret[S_USED_BLOCKS].u = sum.used_blocks;
+	ret[S_FREE].u = sum.free;
+	ret[S_FREE_SHARE].share = num_share(sum.free, sum.mapped);
+	ret[S_UNDECODED].u = sum.undecoded;
+	ret[S_FINDINGS].u = in->heap->n_notes + in->heap->notes_dropped;
+}
+
+void build_totals(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_TOTALS, "totals", "TOTALS",
+				     total_columns, S_COLUMNS);
+	struct cell cells[S_COLUMNS];
+
+	t->form = TABLE_OBJECT;
+	report_totals(in, cells);
+	table_row(t);
+	for (size_t i = 0; i < S_COLUMNS; i++)
+		if (i == S_FREE_SHARE)
+			table_set_share(t, i, cells[i].share);
+		else
+			table_set(t, i, cells[i].u);
+}
+
+enum { W_WHAT, W_TEXT, W_BYTES, W_STORED, W_SHARE, W_COLUMNS };
+
+static const struct column where_columns[W_COLUMNS] = {
+	[W_WHAT] = COLUMN("what", "what", TEXT, .flags = COLUMN_NO_TEXT),
+	[W_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_DATA,
+			  .width = 35),
+	[W_BYTES] = COLUMN("bytes", "size", BYTES,
+			   .flags = COLUMN_SUM | COLUMN_BAR, .width = 10),
+	[W_STORED] = COLUMN("stored_bytes", "in file", BYTES,
+			    .flags = COLUMN_SUM, .width = 10),
+	[W_SHARE] = COLUMN("share", "share", SHARE, .flags = COLUMN_OF_TOTAL,
+			   .width = 8, .part = W_BYTES + 1,
+			   .whole = W_BYTES + 1),
+};
+
+/* The column of stored bytes says something only where it differs. */
+static void hide_stored(struct table *t, const struct where *w)
+{
+	if (w->total.stored == w->total.bytes)
+		t->hidden |= UINT64_C(1) << W_STORED;
+}
+
+void build_where(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_WHERE, "where",
+				     "WHERE THE MEMORY IS", where_columns,
+				     W_COLUMNS);
+
+	for (int i = 0; i < WHERE_ROWS; i++) {
+		const struct where_amount *a = &in->where->row[i];
+
+		if (!a->bytes)
+			continue;
+		table_row(t);
+		table_set_text(t, W_WHAT, where_row_name(i));
+		table_set_text(t, W_TEXT, where_row_text(i));
+		table_set(t, W_BYTES, a->bytes);
+		table_set(t, W_STORED, a->stored);
+	}
+	table_add_total(t);
+	table_set_text(t, W_TEXT, "total private memory");
+	table_sort(t, W_BYTES, false);
+	hide_stored(t, in->where);
+}
+
+enum { R_WHAT, R_TEXT, R_BYTES, R_STORED, R_ABSENT, R_SHARE, R_COLUMNS };
+
+static const struct column residency_columns[R_COLUMNS] = {
+	[R_WHAT] = COLUMN("what", "what", TEXT, .flags = COLUMN_NO_TEXT),
+	[R_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_DATA,
+			  .width = 35),
+	[R_BYTES] = COLUMN("bytes", "size", BYTES, .flags = COLUMN_SUM,
+			   .width = 10),
+	[R_STORED] = COLUMN("stored_bytes", "in file", BYTES,
+			    .flags = COLUMN_SUM, .width = 10),
+	[R_ABSENT] = COLUMN("absent_bytes", "not in it", BYTES,
+			    .flags = COLUMN_SUM, .width = 11),
+	[R_SHARE] = COLUMN("stored_share", "in file", SHARE, .width = 9,
+			   .part = R_STORED + 1, .whole = R_BYTES + 1),
+};
+
+void build_residency(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_RESIDENCY, "residency",
+				     "RESIDENCY", residency_columns,
+				     R_COLUMNS);
+
+	for (int i = 0; i < WHERE_ROWS; i++) {
+		const struct where_amount *a = &in->where->row[i];
+
+		if (!a->bytes)
+			continue;
+		table_row(t);
+		table_set_text(t, R_WHAT, where_row_name(i));
+		table_set_text(t, R_TEXT, where_row_text(i));
+		table_set(t, R_BYTES, a->bytes);
+		table_set(t, R_STORED, a->stored);
+		table_set(t, R_ABSENT, a->bytes - a->stored);
+	}
+	table_add_total(t);
+	table_sort(t, R_BYTES, false);
+}
+
+enum {
+	L_NAME, L_VERSION, L_ARENAS, L_EVIDENCE, L_USED, L_FREE, L_OVERHEAD,
+	L_USED_BLOCKS, L_CACHED, L_FAST, L_FOREIGN, L_UNDECODED, L_MAPPED,
+	L_TRIMMABLE, L_MMAPPED, L_MMAPPED_BLOCKS, L_FREE_BLOCKS,
+	L_CLAIMED, L_CLAIMED_BLOCKS, L_COLUMNS
+};
+
+static const struct column allocator_columns[L_COLUMNS] = {
+	[L_NAME] = COLUMN("name", "", TEXT, .width = 20),
+	[L_VERSION] = COLUMN("version", "version", TEXT),
+	[L_ARENAS] = COLUMN("arenas", "arenas", COUNT),
+	[L_EVIDENCE] = COLUMN("evidence", "evidence", TEXT),
+	[L_USED] = COLUMN("used_bytes", "in use", BYTES),
+	[L_FREE] = COLUMN("free_bytes", "free", BYTES),
+	[L_OVERHEAD] = COLUMN("overhead_bytes", "overhead", BYTES),
+	[L_USED_BLOCKS] = COLUMN("used_blocks", "blocks in use", COUNT),
+	[L_CACHED] = COLUMN("cached_bytes", "in thread caches", BYTES),
+	[L_FAST] = COLUMN("fast_bytes", "in fastbins", BYTES),
+	[L_FOREIGN] = COLUMN("foreign_bytes", "foreign", BYTES),
+	[L_UNDECODED] = COLUMN("undecoded_bytes", "not decoded", BYTES),
+	[L_MAPPED] = COLUMN("mapped_bytes", "heap", BYTES),
+	[L_TRIMMABLE] = COLUMN("trimmable_bytes", "trimmable", BYTES),
+	[L_MMAPPED] = COLUMN("mmapped_bytes", "mmapped", BYTES),
+	[L_MMAPPED_BLOCKS] = COLUMN("mmapped_blocks", "mmapped blocks",
+				    COUNT),
+	[L_FREE_BLOCKS] = COLUMN("free_blocks", "free blocks", COUNT),
+	[L_CLAIMED] = COLUMN("mmapped_claimed_bytes", "says mmapped", BYTES),
+	[L_CLAIMED_BLOCKS] = COLUMN("mmapped_claimed_blocks",
+				    "says mmapped blocks", COUNT),
+};
+
+static struct heap_sum sum_allocator(const struct heap *h, size_t allocator,
+				     uint64_t *ret_arenas)
+{
+	struct heap_sum sum = { 0 };
+
+	*ret_arenas = 0;
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		if (h->arenas[i].allocator != allocator)
+			continue;
+		sum_arena(&sum, &h->arenas[i]);
+		*ret_arenas += h->arenas[i].addr != 0;
+	}
+	return sum;
+}
+
+static void add_allocator(struct table *t, const struct heap *h, size_t i)
+{
+	const struct heap_allocator *a = &h->allocators[i];
+	uint64_t arenas;
+	struct heap_sum sum = sum_allocator(h, i, &arenas);
+
+	table_row(t);
+	table_set_text(t, L_NAME, a->name);
+	table_set_text(t, L_VERSION, a->version);
+	table_set(t, L_ARENAS, arenas);
+	table_set_text(t, L_EVIDENCE, a->evidence);
+	table_set(t, L_USED, sum.used);
+	table_set(t, L_FREE, sum.free);
+	table_set(t, L_OVERHEAD, sum.overhead);
+	table_set(t, L_USED_BLOCKS, sum.used_blocks);
+	table_set(t, L_CACHED, sum.cached);
+	table_set(t, L_FAST, sum.fast);
+	table_set(t, L_FOREIGN, sum.foreign);
+	table_set(t, L_UNDECODED, sum.undecoded);
+	table_set(t, L_MAPPED, sum.mapped);
+	table_set(t, L_TRIMMABLE, sum.trimmable);
+	table_set(t, L_MMAPPED, sum.mmapped);
+	table_set(t, L_MMAPPED_BLOCKS, sum.mmapped_blocks);
+	table_set(t, L_FREE_BLOCKS, sum.free_blocks);
+	if (a->mmapped_known) {
+		table_set(t, L_CLAIMED, a->mmapped_claimed_bytes);
+		table_set(t, L_CLAIMED_BLOCKS, a->mmapped_claimed_blocks);
+	}
+}
+
+void build_allocators(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_ALLOCATORS, "allocators",
+				     "ALLOCATORS", allocator_columns,
+				     L_COLUMNS);
+
+	t->form = TABLE_RECORDS;
+	for (size_t i = 0; i < in->heap->n_allocators; i++)
+		add_allocator(t, in->heap, i);
+}
+
+enum { G_ALLOCATOR, G_NAME, G_BYTES, G_VALUE, G_DEFAULT, G_COLUMNS };
+
+static const struct column setting_columns[G_COLUMNS] = {
+	[G_ALLOCATOR] = COLUMN("allocator", "", TEXT, .width = 12),
+	[G_NAME] = COLUMN("name", "name", TEXT, .width = 20),
+	[G_BYTES] = COLUMN("bytes", "bytes", BYTES, .width = 10),
+	[G_VALUE] = COLUMN("value", "value", COUNT, .width = 10),
+	[G_DEFAULT] = COLUMN("default", "default", FLAG),
+};
+
+void build_settings(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_SETTINGS, "settings",
+				     "SETTINGS", setting_columns, G_COLUMNS);
+
+	for (size_t i = 0; i < in->heap->n_allocators; i++) {
+		const struct heap_allocator *a = &in->heap->allocators[i];
+
+		for (size_t k = 0; k < a->n_settings; k++) {
+			const struct setting *s = &a->settings[k];
+
+			table_row(t);
+			table_set_text(t, G_ALLOCATOR, a->name);
+			table_set_text(t, G_NAME, s->name);
+			table_set(t, s->is_bytes ? G_BYTES : G_VALUE,
+				  s->value);
+			table_set(t, G_DEFAULT, s->is_default);
+		}
+	}
+}

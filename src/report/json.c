@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/table.h"
+
+/*
+ * Length of the UTF-8 sequence at p, 0 if it is none: too long for its value,
+ * a surrogate, above U+10FFFF or cut off (RFC 3629, section 4).
+ */
+static size_t utf8_len(const unsigned char *p, size_t n)
+{
+	unsigned char low = 0x80;
+	unsigned char high = 0xbf;
+	size_t len;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (p[0] == 0xe0)
+		low = 0xa0;
+	if (p[0] == 0xed)
+		high = 0x9f;
+	if (p[0] == 0xf0)
+		low = 0x90;
+	if (p[0] == 0xf4)
+		high = 0x8f;
+	if (n < len || p[1] < low || p[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+/*
+ * Characters that a terminal might act upon, when somebody looks at the
+ * document in one, are escaped too: C0, DEL and C1.
+ */
+static void write_char(struct out *o, const unsigned char *p, size_t len)
+{
+	unsigned c = len == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu) : p[0];
+
+	if (len == 1 && (c == '"' || c == '\\')) {
+		out_addc(o, '\\');
+		out_addc(o, (char)c);
+	} else if (len == 1 && c == '\n') {
+		out_adds(o, "\\n");
+	} else if (len == 1 && c == '\t') {
+		out_adds(o, "\\t");
+	} else if (len <= 2 && (c < 0x20 || (c >= 0x7f && c < 0xa0))) {
+		out_printf(o, "\\u%04x", c);
+	} else {
+		out_add(o, p, len);
+	}
+}
+
+bool json_write_string(struct out *o, const char *text, size_t n)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	bool damaged = false;
+
+	out_addc(o, '"');
+	while (n) {
+		size_t len = utf8_len(p, n);
+
+		if (len) {
+			write_char(o, p, len);
+		} else {
+			out_adds(o, "\\ufffd");
+			damaged = true;
+			len = 1;
+		}
+		p += len;
+		n -= len;
+	}
+	out_addc(o, '"');
+	return damaged;
+}
+
+static void write_hex(struct out *o, const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		out_printf(o, "%02x", (unsigned char)text[i]);
+}
+
+static void write_text(const struct table *t, const struct column *column,
+		       const struct cell *c, struct out *o)
+{
+	const char *text = table_text(t, c);
+
+	if (!json_write_string(o, text, c->text.len))
+		return;
+	out_printf(o, ", \"%s_hex\": \"", column->key);
+	write_hex(o, text, c->text.len);
+	out_addc(o, '"');
+}
+
+static void write_value(const struct table *t, const struct column *column,
+			const struct cell *c, struct out *o)
+{
+	switch (column->type) {
+	case COLUMN_TEXT:
+		write_text(t, column, c, o);
+		break;
+	case COLUMN_SHARE:
+		out_printf(o, "%.4f", c->share);
+		break;
+	case COLUMN_ADDR:
+		out_printf(o, "\"0x%" PRIx64 "\"", c->u);
+		break;
+	case COLUMN_FLAG:
+		out_adds(o, c->u ? "true" : "false");
+		break;
+	case COLUMN_SIGNED:
+		out_printf(o, "%" PRId64, c->i);
+		break;
+	case COLUMN_COUNT:
+	case COLUMN_BYTES:
+		out_printf(o, "%" PRIu64, c->u);
+		break;
+	}
+}
+
+static void write_object(const struct table *t, size_t place, struct out *o)
+{
+	const char *separator = "{ ";
+
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct column *column = &t->columns[i];
+		struct cell c = table_cell(t, place, i);
+
+		if (!c.known || column->flags & COLUMN_NO_DATA)
+			continue;
+		out_printf(o, "%s\"%s\": ", separator, column->key);
+		write_value(t, column, &c, o);
+		separator = ", ";
+	}
+	out_adds(o, *separator == '{' ? "{ }" : " }");
+}
+
+void table_write_json(const struct table *t, struct out *o)
+{
+	out_printf(o, "  \"%s\": ", t->name);
+	if (t->form == TABLE_OBJECT && t->n_rows) {
+		write_object(t, 0, o);
+		return;
+	}
+	out_adds(o, "[");
+	for (size_t i = 0; i < t->n_rows; i++) {
+		out_adds(o, i ? ",\n    " : "\n    ");
+		write_object(t, i, o);
+	}
+	out_adds(o, t->n_rows ? "\n  ]" : "]");
+}

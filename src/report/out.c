@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/out.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "report/report.h"
+
+void out_open_fd(struct out *o, int fd)
+{
+	*o = (struct out){ .fd = fd };
+	o->buf = mem_alloc(OUT_BUFFER);
+}
+
+static void write_all(struct out *o, const char *bytes, size_t n)
+{
+	while (n && !o->error) {
+		ssize_t done = write(o->fd, bytes, n);
+
+		if (done >= 0) {
+			bytes += done;
+			n -= (size_t)done;
+		} else if (errno != EINTR) {
+			o->error = errno;
+		}
+	}
+}
+
+static void flush(struct out *o)
+{
+	write_all(o, o->buf, o->len);
+	o->len = 0;
+}
+
+static bool not_own(const char *path, struct err *err)
+{
+	err_set(err, ERR_USAGE, "%s: exists and is not a report of heapcore",
+		path);
+	return err_hint(err, "Use --force to replace it.");
+}
+
+/* Names with commas between: the headings of some CSV. */
+static bool is_headings(const char *line, size_t n)
+{
+	size_t commas = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		commas += line[i] == ',';
+		if (!islower((unsigned char)line[i]) && !strchr("_,", line[i]))
+			return false;
+	}
+	return commas > 0;
+}
+
+/*
+ * May the file at path be replaced?  A CSV has nothing that says whose it is:
+ * it gives way only to one with the same headings, seen in out_close().
+ */
+static bool check_replace(struct out *o, const char *path, struct err *err)
+{
+	size_t line;
+	char head[4096];
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_system(err, "%s", path);
+	n = read(fd, head, sizeof(head) - 1);
+	if (n < 0)
+		err_system(err, "%s", path);
+	close(fd);
+	if (n < 0)
+		return false;
+	head[n] = '\0';
+	if (!n || report_is_own(head))
+		return true;
+	line = strcspn(head, "\n");
+	if (!is_headings(head, line))
+		return not_own(path, err);
+	o->first_line = mem_printf("%.*s\n", (int)line, head);
+	return true;
+}
+
+static bool first_line_is_right(const struct out *o)
+{
+	char head[4096];
+	size_t n;
+
+	if (!o->first_line)
+		return true;
+	n = strlen(o->first_line);
+	return pread(o->fd, head, n, 0) == (ssize_t)n &&
+	       !memcmp(head, o->first_line, n);
+}
+
+/* A new file beside path; its name ends in six random characters. */
+static bool open_beside(struct out *o, struct err *err)
+{
+	o->temporary = mem_printf("%s.XXXXXX", o->path);
+	o->fd = mkostemp(o->temporary, O_CLOEXEC);
+	if (o->fd >= 0)
+		return true;
+	err_system(err, "%s", o->path);
+	free(o->temporary);
+	o->temporary = NULL;
+	return false;
+}
+
+/* A device or a pipe: nothing to protect, nothing to rename. */
+static bool open_special(struct out *o, struct err *err)
+{
+	o->fd = open(o->path, O_WRONLY | O_CLOEXEC);
+	return o->fd >= 0 || err_system(err, "%s", o->path);
+}
+
+static bool open_file(struct out *o, bool force, struct err *err)
+{
+	struct stat st;
+
+	if (stat(o->path, &st))
+		return open_beside(o, err);
+	if (S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		return err_system(err, "%s", o->path);
+	}
+	if (!S_ISREG(st.st_mode))
+		return open_special(o, err);
+	return (force || check_replace(o, o->path, err)) && open_beside(o, err);
+}
+
+bool out_open(struct out *o, const char *path, bool force, struct err *err)
+{
+	out_open_fd(o, STDOUT_FILENO);
+	if (!path || !strcmp(path, "-"))
+		return true;
+	o->fd = -1;
+	o->path = mem_strdup(path);
+	if (open_file(o, force, err))
+		return true;
+	out_abandon(o);
+	return false;
+}
+
+bool out_close(struct out *o, struct err *err)
+{
+	bool ok;
+
+	flush(o);
+	if (!o->error && !first_line_is_right(o)) {
+		not_own(o->path, err);
+		out_abandon(o);
+		return false;
+	}
+	/* Some file systems report a full disk only here. */
+	if (close(o->fd) && !o->error)
+		o->error = errno;
+	o->fd = -1;
+	if (!o->error && o->temporary) {
+		if (rename(o->temporary, o->path))
+			o->error = errno;
+		else
+			*o->temporary = '\0';
+	}
+	errno = o->error;
+	ok = !errno ||
+	     err_system(err, "%s", o->path ? o->path : "standard output");
+	out_abandon(o);
+	return ok;
+}
+
+void out_abandon(struct out *o)
+{
+	if (o->path && o->fd >= 0)
+		close(o->fd);
+	if (o->temporary && *o->temporary)
+		unlink(o->temporary);
+	free(o->temporary);
+	free(o->path);
+	free(o->first_line);
+	free(o->buf);
+	*o = (struct out){ .fd = -1 };
+}
+
+char *out_room(struct out *o, size_t n)
+{
+	if (o->len + n > OUT_BUFFER)
+		flush(o);
+	return o->buf + o->len;
+}
+
+void out_add(struct out *o, const void *bytes, size_t n)
+{
+	if (n > OUT_BUFFER) {
+		flush(o);
+		write_all(o, bytes, n);
+		return;
+	}
+	memcpy(out_room(o, n), bytes, n);
+	o->len += n;
+}
+
+void out_adds(struct out *o, const char *text)
+{
+	out_add(o, text, strlen(text));
+}
+
+void out_addc(struct out *o, char c)
+{
+	*out_room(o, 1) = c;
+	o->len++;
+}
+
+void out_pad(struct out *o, char c, size_t n)
+{
+	while (n--)
+		out_addc(o, c);
+}
+
+void out_printf(struct out *o, const char *fmt, ...)
+{
+	char small[256];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(small, sizeof(small), fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if ((size_t)n < sizeof(small)) {
+		out_add(o, small, (size_t)n);
+		return;
+	}
+	char *large = mem_alloc((size_t)n + 1);
+
+	va_start(ap, fmt);
+	vsnprintf(large, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	out_add(o, large, (size_t)n);
+	free(large);
+}

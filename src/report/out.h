@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where a report goes: standard output, or a file that appears under its name
+ * only when all of it has been written.
+ *
+ * Writing never fails at once: the first error is kept, the rest is dropped,
+ * and out_close() reports it.  A million short lines cost no system call each.
+ */
+#ifndef REPORT_OUT_H
+#define REPORT_OUT_H
+
+#include "base/err.h"
+#include "base/types.h"
+
+enum { OUT_BUFFER = 1 << 16 };
+
+struct out {
+	int fd;
+	int error;		/* errno of the first failure; 0 none */
+	char *path;		/* owned; NULL: standard output */
+	char *temporary;	/* owned; renamed to path at the end, or NULL */
+	/* owned; what the first line must be, as in the file it replaces */
+	char *first_line;
+	char *buf;		/* owned */
+	size_t len;
+};
+
+/*
+ * path NULL or "-": standard output.  A regular file is replaced only if it
+ * holds a report of heapcore's own, or if force is set; it is written beside
+ * its place, readable by nobody else, and renamed by out_close().
+ */
+bool out_open(struct out *o, const char *path, bool force, struct err *err)
+	MUST_CHECK;
+
+/* Flush, check, and put a file in its place; frees everything either way. */
+bool out_close(struct out *o, struct err *err) MUST_CHECK;
+
+/* Give up: a file leaves nothing behind. */
+void out_abandon(struct out *o);
+
+/* An open descriptor, which out_close() closes. */
+void out_open_fd(struct out *o, int fd);
+
+void out_add(struct out *o, const void *bytes, size_t n);
+void out_adds(struct out *o, const char *text);
+void out_addc(struct out *o, char c);
+void out_pad(struct out *o, char c, size_t n);
+void out_printf(struct out *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Room for n bytes, n <= OUT_BUFFER; out_done() says how many were used. */
+char *out_room(struct out *o, size_t n);
+static inline void out_done(struct out *o, size_t n)
+{
+	o->len += n;
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A report: two lines that say what was looked at and how much of it could be
+ * read, then tables.
+ *
+ * A *section* is a word of --only and stands for one or two tables.  The list
+ * of sections, in report.c, is the order of every output.  report_build() fills
+ * the tables that are wanted; rendering adds nothing to them.
+ */
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
+
+#include "analysis/damage.h"
+#include "analysis/fragment.h"
+#include "analysis/standout.h"
+#include "analysis/usage.h"
+#include "analysis/where.h"
+#include "base/err.h"
+#include "corewalk/heap.h"
+#include "corewalk/space.h"
+#include "report/filter.h"
+#include "report/table.h"
+
+/* The order is that of the output. */
+enum section {
+	SECTION_TARGET,		/* JSON only */
+	SECTION_TOTALS,		/* JSON only */
+	SECTION_WHERE,
+	SECTION_STANDOUT,
+	SECTION_ALLOCATORS,
+	SECTION_ARENAS,
+	SECTION_CLASSES,
+	SECTION_FRAGMENTATION,
+	SECTION_RESIDENCY,
+	SECTION_THREADS,
+	SECTION_MAPPINGS,
+	SECTION_MODULES,
+	SECTION_SETTINGS,
+	SECTION_AT,
+	SECTION_ABORT,		/* with findings */
+	SECTION_FINDINGS,
+};
+enum { SECTIONS = 16 };
+
+/* What text shows without --only, and what JSON does. */
+unsigned report_default_sections(bool json);
+
+/* "where,arenas": bits by enum section; an unknown word names the others. */
+bool report_parse_sections(const char *list, unsigned *ret, struct err *err)
+	MUST_CHECK;
+/* "where, standout, ...": the words of --only. */
+void report_section_names(struct str *ret);
+
+enum report_format {
+	REPORT_TEXT,
+	REPORT_JSON,
+	REPORT_CSV,
+};
+
+struct report_options {
+	enum report_format format;
+	unsigned sections;	/* bits by enum section */
+	size_t rows;		/* in text; TABLE_ALL_ROWS */
+	bool exact;
+	bool color;
+	bool redact;
+	const char *sort;	/* a column of the only section; or NULL */
+	const struct filter *filter;	/* of blocks; or NULL */
+	const char *filter_text;	/* as the user wrote it */
+	const char *row_filter;	/* for the rows of the only section; or NULL */
+};
+
+/* What the report is made of; at NULL: no --at. */
+struct report_input {
+	struct space *sp;
+	struct heap *heap;
+	const struct where *where;
+	const struct usage *usage;
+	const struct fragment *fragment;
+	const struct damage *damage;
+	const struct standout *standout;
+	const struct damage_at *at;
+	bool heap_found;	/* an allocator was found */
+};
+
+enum { REPORT_TABLES = 24 };
+
+struct report {
+	const struct report_options *options;
+	struct str head[2];	/* the first two lines */
+	const char *path;	/* borrowed; of the target, for the last lines */
+	bool complete;
+	struct table tables[REPORT_TABLES];
+	enum section section[REPORT_TABLES];	/* of each table */
+	size_t n_tables;
+};
+
+void report_init(struct report *r, const struct report_options *options);
+void report_fini(struct report *r);
+
+/* A new table of a section, for those who fill it; see table_init(). */
+struct table *report_add(struct report *r, enum section section,
+			 const char *name, const char *title,
+			 const struct column *columns, size_t n_columns);
+
+/* All tables, sorted, filtered and redacted as the options say. */
+bool report_build(struct report *r, const struct report_input *in,
+		  struct err *err) MUST_CHECK;
+
+/*
+ * Is there exactly one section to show?  What --csv and --sort need, and what
+ * makes --filter look at rows; blocks are looked at for the size classes.
+ */
+bool report_single_section(const struct report_options *options,
+			   enum section *ret);
+
+/* False if the format cannot show it: CSV of several tables. */
+bool report_write(const struct report *r, struct out *o, struct err *err)
+	MUST_CHECK;
+
+/* The totals that --fail-if knows, and their values. */
+const struct column *report_total_columns(size_t *ret_n);
+void report_totals(const struct report_input *in, struct cell *ret);
+
+/*
+ * Nothing is missing of what the report speaks of: memory that the writer of
+ * the core left out or that was cut off, bytes that no walker could decode,
+ * a sum that is off.
+ */
+bool report_complete(const struct report_input *in);
+
+/* Did heapcore write the file that starts with head? */
+bool report_is_own(const char *head);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables for people: plain capitals as headings, one unit for each column of
+ * sizes, one row that carries what was cut off, 80 columns.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "report/table.h"
+
+enum { LINE = 79, WRAP = 78, BAR_MAX = 24, LABEL_MIN = 20 };
+
+struct layout {
+	const struct table *t;
+	const struct text_style *style;
+	size_t label;		/* the first column shown */
+	size_t n_shown;		/* rows one by one */
+	struct cell *more;	/* owned; sums of the rest, or NULL */
+	size_t *width;		/* owned; by column, 0: not shown */
+	char *unit;		/* owned; by column */
+	size_t line;		/* sum of the widths */
+	uint64_t bar_max;
+};
+
+static bool shown(const struct layout *l, size_t column)
+{
+	return !(l->t->columns[column].flags & COLUMN_NO_TEXT) &&
+	       !(l->t->hidden >> column & 1);
+}
+
+static bool is_left(const struct column *c)
+{
+	return c->type == COLUMN_TEXT || c->flags & COLUMN_LEFT;
+}
+
+/* A row, the row "N more" or the row of totals. */
+static const struct cell *line_at(const struct layout *l, size_t i)
+{
+	if (i < l->n_shown)
+		return table_row_at(l->t, i);
+	return i == l->n_shown && l->more ? l->more : l->t->total;
+}
+
+static size_t n_lines(const struct layout *l)
+{
+	return l->n_shown + !!l->more + !!l->t->total;
+}
+
+/*
+ * Text that is ours has no control characters; should some get in, they do
+ * not get out.
+ */
+static void add_text(struct str *s, const struct column *c, const char *text,
+		     size_t n)
+{
+	if (c->flags & COLUMN_RAW) {
+		str_add_escaped(s, text, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (text[i] == '\\')
+			str_addc(s, '\\');
+		else
+			str_add_escaped(s, text + i, 1);
+}
+
+static void format_number(const struct layout *l, size_t column,
+			  const struct cell *c, char ret[NUM_MAX])
+{
+	switch (l->t->columns[column].type) {
+	case COLUMN_TEXT:
+		break;
+	case COLUMN_COUNT:
+		snprintf(ret, NUM_MAX, "%" PRIu64, c->u);
+		break;
+	case COLUMN_BYTES:
+		num_format_in(ret, c->u, l->unit[column]);
+		break;
+	case COLUMN_SHARE:
+		num_format_share(ret, c->share);
+		break;
+	case COLUMN_ADDR:
+		snprintf(ret, NUM_MAX, "0x%" PRIx64, c->u);
+		break;
+	case COLUMN_FLAG:
+		snprintf(ret, NUM_MAX, "%s", c->u ? "yes" : "no");
+		break;
+	case COLUMN_SIGNED:
+		snprintf(ret, NUM_MAX, "%" PRId64, c->i);
+		break;
+	}
+}
+
+static void format_cell(const struct layout *l, const struct cell *row,
+			size_t column, struct str *ret)
+{
+	const struct column *c = &l->t->columns[column];
+	struct cell cell = row_cell(l->t, row, column);
+	char number[NUM_MAX];
+
+	str_clear(ret);
+	if (row == l->more && column == l->label) {
+		str_printf(ret, "%zu %s", l->t->n_rows - l->n_shown,
+			   l->t->more);
+	} else if (!cell.known) {
+		if (row != l->t->total || c->type != COLUMN_TEXT)
+			str_addc(ret, '-');
+	} else if (c->type == COLUMN_TEXT) {
+		add_text(ret, c, table_text(l->t, &cell), cell.text.len);
+	} else {
+		format_number(l, column, &cell, number);
+		str_adds(ret, number);
+	}
+	if (row == l->more && column != l->label && c->type == COLUMN_TEXT)
+		str_clear(ret);
+}
+
+static struct cell *sum_rest(const struct layout *l)
+{
+	const struct table *t = l->t;
+	struct cell *sum;
+
+	if (l->n_shown == t->n_rows)
+		return NULL;
+	sum = mem_zalloc(t->n_columns * sizeof(*sum));
+	for (size_t i = l->n_shown; i < t->n_rows; i++) {
+		const struct cell *row = table_row_at(t, i);
+
+		for (size_t k = 0; k < t->n_columns; k++)
+			if (t->columns[k].flags & COLUMN_SUM && row[k].known) {
+				sum[k].u += row[k].u;
+				sum[k].known = true;
+			}
+	}
+	return sum;
+}
+
+static char column_unit(const struct layout *l, size_t column)
+{
+	uint64_t max = 0;
+
+	if (l->style->exact)
+		return '\0';
+	for (size_t i = 0; i < n_lines(l); i++) {
+		const struct cell *c = &line_at(l, i)[column];
+
+		if (c->known)
+			max = max_u64(max, c->u);
+	}
+	return num_unit(max);
+}
+
+/* Two for the gap, or for the indent of the first. */
+static size_t column_width(const struct layout *l, size_t column)
+{
+	const struct column *c = &l->t->columns[column];
+	const char *title = column == l->label ? "" : c->title;
+	size_t width = strlen(title);
+	struct str s;
+
+	str_init(&s);
+	for (size_t i = 0; i < n_lines(l); i++) {
+		format_cell(l, line_at(l, i), column, &s);
+		width = max_u64(width, s.len);
+	}
+	str_fini(&s);
+	return max_u64(width + 2, c->width);
+}
+
+static void find_bar(struct layout *l)
+{
+	for (size_t k = 0; k < l->t->n_columns; k++)
+		if (l->t->columns[k].flags & COLUMN_BAR)
+			for (size_t i = 0; i < l->n_shown; i++)
+				l->bar_max = max_u64(l->bar_max,
+						     line_at(l, i)[k].u);
+}
+
+static void layout_init(struct layout *l, const struct table *t,
+			const struct text_style *style)
+{
+	size_t others = 0;
+
+	*l = (struct layout){ .t = t, .style = style };
+	l->label = table_label(t);
+	l->n_shown = t->n_rows;
+	if (style->rows != TABLE_ALL_ROWS && style->rows < t->n_rows)
+		l->n_shown = style->rows;
+	l->more = sum_rest(l);
+	l->unit = mem_zalloc(t->n_columns);
+	l->width = mem_zalloc(t->n_columns * sizeof(*l->width));
+	for (size_t i = 0; i < t->n_columns; i++) {
+		if (!shown(l, i))
+			continue;
+		if (t->columns[i].type == COLUMN_BYTES)
+			l->unit[i] = column_unit(l, i);
+		l->width[i] = column_width(l, i);
+		if (i != l->label)
+			others += l->width[i];
+	}
+	l->width[l->label] = min_u64(
+		max_u64(l->width[l->label], strlen(t->title) + 2),
+		max_u64(LABEL_MIN, LINE - min_u64(others, LINE)));
+	l->line = others + l->width[l->label];
+	find_bar(l);
+}
+
+static void layout_fini(struct layout *l)
+{
+	free(l->more);
+	free(l->unit);
+	free(l->width);
+}
+
+/* Blanks are kept back until something follows them. */
+struct line {
+	struct out *o;
+	size_t column;
+	size_t blanks;
+};
+
+static void line_text(struct line *line, const char *text, size_t n)
+{
+	if (!n)
+		return;
+	out_pad(line->o, ' ', line->blanks);
+	line->blanks = 0;
+	out_add(line->o, text, n);
+}
+
+static void line_cell(struct line *line, const char *text, size_t n,
+		      size_t width, bool left)
+{
+	size_t pad = n < width ? width - n : 0;
+
+	if (left) {
+		line_text(line, text, n);
+		line->blanks += pad;
+	} else {
+		line->blanks += pad;
+		line_text(line, text, n);
+	}
+	line->column += n + pad;
+}
+
+static void color(const struct layout *l, struct out *o, const char *code)
+{
+	if (l->style->color)
+		out_printf(o, "\33[%sm", code);
+}
+
+static void write_heading(const struct layout *l, struct out *o)
+{
+	const struct table *t = l->t;
+	struct line line = { .o = o };
+
+	color(l, o, "1");
+	line_cell(&line, t->title, strlen(t->title), l->width[l->label], true);
+	for (size_t i = l->label + 1; i < t->n_columns; i++) {
+		const struct column *c = &t->columns[i];
+
+		if (!shown(l, i))
+			continue;
+		if (is_left(c)) {
+			line.blanks += 2;
+			line_cell(&line, c->title, strlen(c->title),
+				  l->width[i] - 2, true);
+		} else {
+			line_cell(&line, c->title, strlen(c->title),
+				  l->width[i], false);
+		}
+	}
+	color(l, o, "0");
+	out_addc(o, '\n');
+}
+
+static void write_label(const struct layout *l, struct line *line,
+			const struct str *s)
+{
+	size_t room = l->width[l->label] - 2;
+
+	line->blanks += 2;
+	if (s->len <= room) {
+		line_cell(line, s->text, s->len, room, true);
+		return;
+	}
+	line_cell(line, s->text, room - 3, room - 3, true);
+	line_cell(line, "...", 3, 3, true);
+}
+
+static void write_bar(const struct layout *l, struct line *line,
+		      const struct cell *row)
+{
+	size_t room = l->line + 2 < LINE ? LINE - l->line - 1 : 0;
+	uint64_t value = 0;
+	size_t n;
+
+	for (size_t i = 0; i < l->t->n_columns; i++)
+		if (l->t->columns[i].flags & COLUMN_BAR)
+			value = row[i].u;
+	if (!l->bar_max || row == l->t->total || row == l->more)
+		return;
+	room = min_u64(room, BAR_MAX);
+	n = (size_t)((double)value / (double)l->bar_max * (double)room + 0.5);
+	if (!n)
+		return;
+	line->blanks += 2;
+	line_text(line, "", 0);
+	out_pad(line->o, ' ', line->blanks);
+	line->blanks = 0;
+	color(l, line->o, "32");
+	out_pad(line->o, '#', n);
+	color(l, line->o, "0");
+}
+
+static void write_line(const struct layout *l, const struct cell *row,
+		       struct str *s, struct out *o)
+{
+	struct line line = { .o = o };
+
+	for (size_t i = 0; i < l->t->n_columns; i++) {
+		if (!shown(l, i))
+			continue;
+		format_cell(l, row, i, s);
+		if (i == l->label) {
+			write_label(l, &line, s);
+		} else if (is_left(&l->t->columns[i])) {
+			line.blanks += 2;
+			line_cell(&line, s->text, s->len, l->width[i] - 2,
+				  true);
+		} else {
+			line_cell(&line, s->text, s->len, l->width[i], false);
+		}
+	}
+	write_bar(l, &line, row);
+	out_addc(o, '\n');
+}
+
+static void write_rows(const struct layout *l, struct out *o)
+{
+	struct str s;
+
+	write_heading(l, o);
+	str_init(&s);
+	for (size_t i = 0; i < n_lines(l); i++)
+		write_line(l, line_at(l, i), &s, o);
+	str_fini(&s);
+}
+
+static void write_title(const struct layout *l, struct out *o)
+{
+	color(l, o, "1");
+	out_adds(o, l->t->title);
+	color(l, o, "0");
+	out_addc(o, '\n');
+}
+
+/* One "title  value" line for each column. */
+static void write_record(const struct layout *l, const struct cell *row,
+			 struct str *s, struct out *o)
+{
+	char first[NUM_MAX];
+
+	for (size_t i = 0; i < l->t->n_columns; i++) {
+		if (!shown(l, i) || !row_cell(l->t, row, i).known)
+			continue;
+		format_cell(l, row, i, s);
+		snprintf(first, sizeof(first), "  %-18.24s  ",
+			 l->t->columns[i].title);
+		text_write_wrapped(o, s->text, s->len, first,
+				   "                      ");
+	}
+}
+
+static void write_records(const struct layout *l, struct out *o)
+{
+	struct str s;
+
+	str_init(&s);
+	write_title(l, o);
+	for (size_t i = 0; i < l->t->n_rows; i++) {
+		if (i)
+			out_addc(o, '\n');
+		write_record(l, table_row_at(l->t, i), &s, o);
+	}
+	str_fini(&s);
+}
+
+void text_write_wrapped(struct out *o, const char *text, size_t n,
+			const char *first, const char *rest)
+{
+	size_t column = strlen(first);
+	bool fresh = true;
+	size_t i = 0;
+
+	out_adds(o, first);
+	while (i < n) {
+		size_t gap = i;
+		size_t word;
+
+		while (i < n && text[i] == ' ')
+			i++;
+		gap = i - gap;
+		word = i;
+		while (i < n && text[i] != ' ')
+			i++;
+		word = i - word;
+		if (!fresh && column + gap + word > WRAP) {
+			out_addc(o, '\n');
+			out_adds(o, rest);
+			column = strlen(rest);
+			gap = 0;
+		}
+		out_pad(o, ' ', gap);
+		out_add(o, text + i - word, word);
+		column += gap + word;
+		fresh = false;
+	}
+	out_addc(o, '\n');
+}
+
+static void write_sentences(const struct layout *l, struct out *o)
+{
+	char first[NUM_MAX] = "  ";
+	char rest[NUM_MAX] = "    ";
+	int indent;
+	struct str s;
+
+	str_init(&s);
+	write_title(l, o);
+	for (size_t i = 0; i < n_lines(l); i++) {
+		format_cell(l, line_at(l, i), l->label, &s);
+		if (l->t->form == TABLE_NUMBERED && i < l->n_shown) {
+			indent = snprintf(first, sizeof(first), "  %zu. ",
+					  i + 1);
+			snprintf(rest, sizeof(rest), "%*s", indent, "");
+		} else {
+			snprintf(first, sizeof(first), "  ");
+		}
+		text_write_wrapped(o, s.text, s.len, first, rest);
+	}
+	str_fini(&s);
+}
+
+void table_write_text(const struct table *t, const struct text_style *style,
+		      struct out *o)
+{
+	struct layout l;
+
+	layout_init(&l, t, style);
+	switch (t->form) {
+	case TABLE_ROWS:
+		write_rows(&l, o);
+		break;
+	case TABLE_SENTENCES:
+	case TABLE_NUMBERED:
+		write_sentences(&l, o);
+		break;
+	case TABLE_RECORDS:
+	case TABLE_OBJECT:
+		write_records(&l, o);
+		break;
+	}
+	layout_fini(&l);
+}
