@@ -140,7 +140,8 @@ bool core_size(const void *head, uint64_t size, bool final,
 
 	*ret_need = size;
 	if (!elf_open(&elf, head, size) || elf.type != ELF_TYPE_CORE)
-		return err_set(err, ERR_FORMAT, "not a core file in it");
+		return err_set(err, ERR_FORMAT, "compressed, but not "
+			       "a core file");
 	if (!final && elf_phdrs_there(&elf) < elf.phnum &&
 	    add_ok(elf.phoff, (uint64_t)elf.phnum * elf.phentsize, ret_need) &&
 	    *ret_need > size)

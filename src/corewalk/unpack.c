@@ -197,8 +197,10 @@ static bool collect(struct sink *s, const uint8_t *bytes, size_t n, bool final)
 		return true;
 	if (!s->job->size_of(s->head, s->head_n,
 			     final || s->head_n >= MAX_HEAD, &s->need,
-			     &s->limit, s->err))
+			     &s->limit, s->err)) {
+		err_prefix(s->err, "%s", s->job->name);
 		return fail(s);
+	}
 	if (!final && s->head_n < s->need && s->head_n < MAX_HEAD)
 		return true;
 	s->has_limit = true;
