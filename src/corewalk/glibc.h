@@ -104,6 +104,7 @@ struct glibc_arena {
 	uint64_t walked;	/* bytes explained so far */
 	uint64_t fd_edges, bk_edges;	/* see glibc_edge() */
 	uint64_t binned;	/* free chunks met in the walk */
+	uint64_t unlisted;	/* free ones whose footer is wrong */
 };
 
 struct glibc_tcache {
@@ -271,8 +272,31 @@ int glibc_tcache_score(struct glibc *g, vaddr mem, enum tcache_kind kind,
 unsigned glibc_tcache_chunk(const struct glibc *g, enum tcache_kind kind);
 /* Decide which of the candidates are thread caches, and whose. */
 void glibc_settle_tcaches(struct glibc *g);
+/* One list member, by its chunk. */
+struct glibc_member {
+	vaddr chunk;
+	enum block_state want;	/* what the walk must have found */
+	enum block_state set;	/* what it becomes */
+	struct glibc_arena *a;	/* for notes */
+	const char *list;	/* "thread cache", "fastbin", "bin" */
+	unsigned bin;
+	uint64_t size;		/* that it must have; 0 any */
+};
+
+/*
+ * Mark a member.  False, with a note, if it cannot be one: then what follows
+ * it in its list is not to be trusted either.
+ */
+bool glibc_mark(struct glibc *g, const struct glibc_member *m);
+/* The blocks that hold a chunk that starts at this address, else NULL. */
+struct heap_extent *glibc_extent(struct glibc *g, vaddr chunk);
 /* Mark the members of all lists in the planes, and check them. */
 void glibc_mark_lists(struct glibc *g);
+
+/* glibc_bins.c */
+
+/* Unsorted, small and large bins of one arena. */
+void glibc_mark_bins(struct glibc *g, struct glibc_arena *a);
 
 /* A stored link: fd of a fastbin or thread cache at addr. */
 static inline uint64_t glibc_link(const struct glibc *g, vaddr addr,

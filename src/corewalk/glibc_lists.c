@@ -278,7 +278,7 @@ static unsigned vote(struct glibc *g, bool (*ours)(struct glibc *, vaddr),
 	return best;
 }
 
-static struct heap_extent *chunk_extent(struct glibc *g, vaddr chunk)
+struct heap_extent *glibc_extent(struct glibc *g, vaddr chunk)
 {
 	/* The walk owns the heap: it may change what it looks up. */
 	struct heap_extent *x =
@@ -295,7 +295,7 @@ static void add_by_slot(struct glibc *g, vaddr mem)
 	uint64_t want = glibc_tcache_chunk(g, g->tcache), word, size;
 
 	if (!mem || (mem & (g->A - 1)) || tcache_at(g, mem) ||
-	    !chunk_extent(g, mem - 2 * g->W) ||
+	    !glibc_extent(g, mem - 2 * g->W) ||
 	    !space_word(g->sp, mem - g->W, &word))
 		return;
 	size = word & ~(uint64_t)CHUNK_FLAGS;
@@ -341,7 +341,7 @@ static bool slot_is_tcache(struct glibc *g, long off, enum tcache_kind kind)
 		    !mem)
 			continue;
 		if ((mem & (g->A - 1)) ||
-		    !chunk_extent(g, mem - 2 * g->W) ||
+		    !glibc_extent(g, mem - 2 * g->W) ||
 		    !space_word(g->sp, mem - g->W, &word) ||
 		    (word & ~(uint64_t)CHUNK_FLAGS) - want > 2 * g->A ||
 		    !glibc_tcache_score(g, mem, kind, &mangled))
@@ -397,7 +397,7 @@ static void register_tcache(struct glibc *g, struct glibc_tcache *tc)
 {
 	struct heap *h = g->heap;
 	vaddr chunk = tc->mem - 2 * g->W;
-	struct heap_extent *x = chunk_extent(g, chunk);
+	struct heap_extent *x = glibc_extent(g, chunk);
 
 	if (x)
 		extent_set_state(x, chunk, BLOCK_OVERHEAD);
@@ -428,24 +428,9 @@ void glibc_settle_tcaches(struct glibc *g)
 		register_tcache(g, &g->tcaches[i]);
 }
 
-/* One list member, by its chunk. */
-struct member {
-	vaddr chunk;
-	enum block_state want;	/* what the walk must have found */
-	enum block_state set;	/* what it becomes */
-	struct glibc_arena *a;	/* for notes */
-	const char *list;	/* "thread cache", "fastbin", "bin" */
-	unsigned bin;
-	uint64_t size;		/* that it must have; 0 any */
-};
-
-/*
- * Mark a member.  False, with a note, if it cannot be one: then what follows
- * it in its list is not to be trusted either.
- */
-static bool mark(struct glibc *g, const struct member *m)
+bool glibc_mark(struct glibc *g, const struct glibc_member *m)
 {
-	struct heap_extent *x = chunk_extent(g, m->chunk);
+	struct heap_extent *x = glibc_extent(g, m->chunk);
 	enum block_state was;
 	uint64_t word;
 
@@ -516,7 +501,7 @@ static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 		count = g->tcache_count > count ?
 			(unsigned)g->tcache_count - count : 0;
 	while (entry && n <= UINT16_MAX) {
-		struct member m = {
+		struct glibc_member m = {
 			.chunk = entry - 2 * g->W, .want = BLOCK_USED,
 			.set = BLOCK_CACHED, .a = &g->arenas[0],
 			.list = "thread cache bin", .bin = bin,
@@ -528,7 +513,7 @@ static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 		size = word & ~(uint64_t)CHUNK_FLAGS;
 		if (bin < SMALL_TCACHE_BINS)
 			m.size = g->MIN + (uint64_t)bin * g->A;
-		if (!mark(g, &m))
+		if (!glibc_mark(g, &m))
 			break;
 		mark_cached(g, tc, m.chunk, bin, size);
 		n++;
@@ -597,7 +582,7 @@ static void fill_shortage(struct glibc *g, struct glibc_tcache *tc,
 		    !space_word(g->sp, b.start + 3 * g->W, &word) ||
 		    word != (key.own_address ? tc->mem : key.word))
 			continue;
-		extent_set_state(chunk_extent(g, b.start), b.start,
+		extent_set_state(glibc_extent(g, b.start), b.start,
 				 BLOCK_CACHED);
 		mark_cached(g, tc, b.start, (unsigned)bin, b.size);
 		left[bin]--;
@@ -630,7 +615,7 @@ static void mark_tcaches(struct glibc *g)
 
 static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
 {
-	struct member m = {
+	struct glibc_member m = {
 		.want = BLOCK_USED, .set = BLOCK_FAST, .a = a,
 		.list = "fastbin", .bin = bin,
 		.size = g->MIN + (uint64_t)bin * 2 * g->W,
@@ -643,112 +628,11 @@ static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
 	while (chunk && g->budget) {
 		g->budget--;
 		m.chunk = chunk;
-		if (!mark(g, &m) ||
+		if (!glibc_mark(g, &m) ||
 		    !space_word(g->sp, chunk + 2 * g->W, &word))
 			return;
 		chunk = glibc_link(g, chunk + 2 * g->W, word);
 	}
-}
-
-static void sum_header(struct glibc *g, struct glibc_arena *a, unsigned k)
-{
-	vaddr head = a->addr + state_bin(g->state, k);
-	uint64_t fd, bk;
-
-	if (!space_word(g->sp, head + 2 * g->W, &fd) ||
-	    !space_word(g->sp, head + 3 * g->W, &bk))
-		return;
-	a->fd_edges += glibc_edge(head, fd);
-	a->bk_edges += glibc_edge(bk, head);
-}
-
-/*
- * Follow a bin by fd or by bk, marking members.  True if it came back to its
- * header without a bad member.
- */
-static bool mark_bin(struct glibc *g, struct glibc_arena *a, unsigned k,
-		     bool backward, enum block_state want)
-{
-	vaddr head = a->addr + state_bin(g->state, k), at = head;
-	unsigned link = (backward ? 3 : 2) * g->W;
-	struct member m = {
-		.want = want, .a = a, .list = "bin", .bin = k + 1,
-		.set = k ? BLOCK_BINNED : BLOCK_UNSORTED,
-	};
-
-	while (g->budget) {
-		uint64_t next;
-
-		g->budget--;
-		if (!space_word(g->sp, at + link, &next))
-			return false;
-		if (next == head)
-			return true;
-		m.chunk = at = next;
-		if (!mark(g, &m))
-			return false;
-	}
-	return false;
-}
-
-/* All free chunks of the arena's blocks, as long as no list has named them. */
-static void unlist_all(struct glibc *g, struct glibc_arena *a)
-{
-	struct heap *h = g->heap;
-
-	for (size_t i = 0; i < h->n_extents; i++) {
-		struct heap_extent *x = &h->extents[i];
-
-		if (x->arena != a->id || x->kind != EXTENT_BLOCKS)
-			continue;
-		/* BLOCK_BINNED is 4, BLOCK_UNLISTED 5: set bit 0. */
-		for (size_t w = 0; w < x->n_words; w++)
-			x->planes[1][w] |= x->planes[3][w] &
-				~x->planes[2][w] & x->planes[0][w];
-	}
-}
-
-static void note_unlisted(struct glibc *g, struct glibc_arena *a)
-{
-	uint64_t blocks = 0, bytes = 0;
-	struct heap_iter it;
-	struct block b;
-	vaddr first = 0;
-
-	heap_iter_init(&it, g->heap);
-	while (heap_iter_next(&it, &b)) {
-		if (b.arena != a->id || b.state != BLOCK_UNLISTED)
-			continue;
-		first = first ? first : b.start;
-		blocks++;
-		bytes += b.size;
-	}
-	if (!blocks)
-		return;
-	heap_note(g->heap, "unlisted-free", a->id, first, 0,
-		  "%llu free chunks (%llu bytes) are in no bin, the first at "
-		  "0x%llx", (unsigned long long)blocks,
-		  (unsigned long long)bytes, (unsigned long long)first);
-	g->heap->notes[g->heap->n_notes - 1].minor = true;
-}
-
-static void mark_bins(struct glibc *g, struct glibc_arena *a)
-{
-	_Static_assert(BLOCK_BINNED == 4 && BLOCK_UNLISTED == 5,
-		       "unlist_all() sets a bit");
-
-	for (unsigned k = 0; k < GLIBC_BINS; k++)
-		sum_header(g, a, k);
-	if (a->fd_edges == a->bk_edges) {
-		/* All lists close; only which chunks are unsorted is open. */
-		mark_bin(g, a, 0, false, BLOCK_BINNED);
-		return;
-	}
-	unlist_all(g, a);
-	for (unsigned k = 0; k < GLIBC_BINS; k++)
-		if (!mark_bin(g, a, k, false, BLOCK_UNLISTED))
-			mark_bin(g, a, k, true, BLOCK_UNLISTED);
-	note_unlisted(g, a);
 }
 
 void glibc_mark_lists(struct glibc *g)
@@ -762,7 +646,7 @@ void glibc_mark_lists(struct glibc *g)
 			continue;
 		for (unsigned b = 0; b < g->state->n_fast; b++)
 			mark_fastbin(g, a, b);
-		mark_bins(g, a);
+		glibc_mark_bins(g, a);
 	}
 }
 

@@ -133,6 +133,7 @@ static enum block_state judge_footer(struct run *r, vaddr chunk,
 		  "says %llu", (unsigned long long)chunk,
 		  (unsigned long long)size, (unsigned long long)footer);
 	g->heap->notes[g->heap->n_notes - 1].minor = true;
+	r->a->unlisted++;
 	return BLOCK_UNLISTED;
 }
 
