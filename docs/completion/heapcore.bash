@@ -6,10 +6,11 @@ _heapcore()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
 	local commands="analyze"
-	local common="--output= --json --color= --quiet --help --version"
-	local analyze="--exe= --sysroot= --debug-dir= --allocator= --only=
-		--rows= --sort= --filter= --at= --blocks --csv --bytes
-		--redact --fail-if= --force --progress="
+	local common="--output= --force --json --color= --progress=
+		--quiet --help --version"
+	local analyze="--exe= --sysroot= --debug-dir= --no-files --tmpdir=
+		--allocator= --only= --rows= --sort= --filter= --blocks
+		--at= --bytes --csv --redact --fail-if="
 	local sections="all where standout allocators arenas classes
 		fragmentation residency threads mappings modules settings
 		findings"
@@ -27,7 +28,7 @@ _heapcore()
 		COMPREPLY=($(compgen -W "auto always never" -- "$word"))
 		return ;;
 	--progress)
-		COMPREPLY=($(compgen -W "auto plain never" -- "$word"))
+		COMPREPLY=($(compgen -W "auto plain" -- "$word"))
 		return ;;
 	--allocator)
 		COMPREPLY=($(compgen -W "glibc" -- "$word"))
@@ -44,7 +45,7 @@ _heapcore()
 		return ;;
 	--sort | --filter | --fail-if | --at | -f)
 		return ;;
-	--sysroot | --debug-dir)
+	--sysroot | --debug-dir | --tmpdir)
 		compopt -o filenames
 		COMPREPLY=($(compgen -d -- "$word"))
 		return ;;

@@ -7,8 +7,10 @@ complete -c heapcore -n "not $analyze" -f -a analyze \
 	-d "Report on a core file"
 
 complete -c heapcore -s o -l output -r -d "Write the report to a file"
+complete -c heapcore -l force -d "Replace the file even if it is no report"
 complete -c heapcore -l json -d "One JSON document instead of text"
 complete -c heapcore -l color -x -a "auto always never" -d "When to use colours"
+complete -c heapcore -l progress -x -a "auto plain" -d "How to show progress"
 complete -c heapcore -s q -l quiet -d "No progress and no warnings"
 complete -c heapcore -s h -l help -d "Show help"
 complete -c heapcore -s V -l version -d "Show version and licence"
@@ -18,6 +20,9 @@ complete -c heapcore -n $analyze -l sysroot -x -d "Look for libraries below" \
 	-a "(__fish_complete_directories)"
 complete -c heapcore -n $analyze -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
+complete -c heapcore -n $analyze -l no-files -d "Read nothing but the core"
+complete -c heapcore -n $analyze -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack a compressed core"
 complete -c heapcore -n $analyze -l allocator -x -a glibc -d "Do not guess"
 complete -c heapcore -n $analyze -l only -x -d "These sections" -a \
 	"all where standout allocators arenas classes fragmentation residency threads mappings modules settings findings"
@@ -31,6 +36,3 @@ complete -c heapcore -n $analyze -l csv -d "Comma-separated values"
 complete -c heapcore -n $analyze -l bytes -d "Exact bytes"
 complete -c heapcore -n $analyze -l redact -d "No byte of the content"
 complete -c heapcore -n $analyze -l fail-if -x -d "Exit 1 if this holds"
-complete -c heapcore -n $analyze -l force -d "Replace any file"
-complete -c heapcore -n $analyze -l progress -x -a "auto plain never" \
-	-d "Show progress"

@@ -57,7 +57,7 @@ struct heap_extent {
 	enum extent_kind kind;
 	uint32_t arena;		/* index in heap.arenas */
 	uint8_t shift;		/* log2 of the granule */
-	uint8_t user_off;	/* from a block's start to what malloc returned */
+	uint8_t user_off;	/* from a block's start to the user's pointer */
 	uint8_t overlap;	/* usable bytes behind a block's end */
 	bool guess;		/* found by guessing; totals carry it */
 	vaddr user;		/* EXTENT_MMAPPED: what malloc returned */

@@ -55,7 +55,7 @@ struct column {
 	unsigned width;		/* least width in text; 0: as needed */
 	/* COLUMN_SHARE: part / whole, as index + 1 of columns; 0 if set. */
 	unsigned part, whole;
-	const char *const *words;	/* all its values, up to NULL; or NULL */
+	const char *const *words;	/* all its values, NULL last; or NULL */
 };
 
 #define COLUMN(name, heading, kind, ...)				\
