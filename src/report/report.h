@@ -88,7 +88,7 @@ enum { REPORT_TABLES = 24 };
 struct report {
 	const struct report_options *options;
 	struct str head[2];	/* the first two lines */
-	const char *path;	/* borrowed; of the target, for the last lines */
+	const char *path;	/* borrowed; the target, for the last lines */
 	bool complete;
 	struct table tables[REPORT_TABLES];
 	enum section section[REPORT_TABLES];	/* of each table */

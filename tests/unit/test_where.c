@@ -188,7 +188,8 @@ TEST(every_state_has_its_row)
 	CHECK_U64(w.where.row[WHERE_DATA].bytes, 0x4000 + 0x1000);
 	CHECK_U64(w.where.outside_bytes, 0);
 	CHECK_STR(what_at(&w, BREAK), "data before the heap of appd; "
-		  "heap, glibc main; not malloc's, inside its heap; and 2 more");
+		  "heap, glibc main; not malloc's, inside its heap; "
+		  "and 2 more");
 	CHECK_U64(where_map_at(&w.where, BREAK)->row[WHERE_USED], 0xa000);
 	end(&w);
 }
