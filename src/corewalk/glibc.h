@@ -33,6 +33,8 @@
 #ifndef COREWALK_GLIBC_H
 #define COREWALK_GLIBC_H
 
+#include <string.h>
+
 #include "corewalk/alloc.h"
 
 enum {
@@ -159,6 +161,20 @@ struct glibc {
 	uint64_t budget;	/* steps left for repairs; bounds the time */
 	uint64_t resyncs;
 };
+
+/* A word of the target; p may be unaligned. */
+static inline uint64_t glibc_load(const uint8_t *p, unsigned word)
+{
+	uint64_t v64;
+	uint32_t v32;
+
+	if (word == 8) {
+		memcpy(&v64, p, 8);
+		return v64;
+	}
+	memcpy(&v32, p, 4);
+	return v32;
+}
 
 /* glibc_find.c */
 

@@ -7,7 +7,6 @@
 #include "corewalk/glibc.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -126,7 +125,7 @@ struct stretches {
 static uint64_t stretch_word(struct stretches *s, vaddr addr)
 {
 	unsigned W = s->g->W;
-	uint64_t word = 0, n;
+	uint64_t n;
 
 	if (addr < s->start || addr >= s->end || s->end - addr < W) {
 		const uint8_t *host = space_view_max(s->g->sp, addr, &n);
@@ -137,8 +136,7 @@ static uint64_t stretch_word(struct stretches *s, vaddr addr)
 		s->start = addr;
 		s->end = addr + n;
 	}
-	memcpy(&word, s->host + (addr - s->start), W);
-	return word;
+	return glibc_load(s->host + (addr - s->start), W);
 }
 
 /*

@@ -142,19 +142,6 @@ static vaddr try_bases(struct search *s, vaddr addr)
 	return skip;
 }
 
-static uint64_t load_word(const uint8_t *p, unsigned word)
-{
-	uint64_t v64;
-	uint32_t v32;
-
-	if (word == 8) {
-		memcpy(&v64, p, 8);
-		return v64;
-	}
-	memcpy(&v32, p, 4);
-	return v32;
-}
-
 static void scan_range(struct search *s, vaddr addr, const uint8_t *p,
 		       uint64_t n)
 {
@@ -165,9 +152,9 @@ static void scan_range(struct search *s, vaddr addr, const uint8_t *p,
 	for (uint64_t i = 0; i + 2 * W <= n; i += W) {
 		uint64_t want = addr + i - 2 * W;
 
-		if (load_word(p + i, W) != want)
+		if (glibc_load(p + i, W) != want)
 			continue;
-		if (load_word(p + i + W, W) != want || addr + i < skip)
+		if (glibc_load(p + i + W, W) != want || addr + i < skip)
 			continue;
 		skip = try_bases(s, addr + i);
 	}

@@ -35,19 +35,6 @@ struct run {
 	uint64_t walked;
 };
 
-static uint64_t load_word(const uint8_t *p, unsigned word)
-{
-	uint64_t v64;
-	uint32_t v32;
-
-	if (word == 8) {
-		memcpy(&v64, p, 8);
-		return v64;
-	}
-	memcpy(&v32, p, 4);
-	return v32;
-}
-
 /* Make the two header words at addr readable through the window. */
 static bool run_window(struct run *r, vaddr addr)
 {
@@ -67,7 +54,7 @@ static bool run_word(struct run *r, vaddr addr, uint64_t *ret)
 {
 	if (addr >= r->start && addr < r->limit &&
 	    r->limit - addr >= r->g->W) {
-		*ret = load_word(r->host + (addr - r->start), r->g->W);
+		*ret = glibc_load(r->host + (addr - r->start), r->g->W);
 		return true;
 	}
 	return space_word(r->g->sp, addr, ret);
@@ -262,7 +249,7 @@ run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 			if (!run_window(r, next))
 				return STOP_HOLE;
 		}
-		next_word = load_word(r->host + (next - r->start) + W, W);
+		next_word = glibc_load(r->host + (next - r->start) + W, W);
 		if (next_word & CHUNK_PREV_INUSE) {
 			if ((s & CHUNK_NON_MAIN) != used_flags) {
 				if (!free_by_footer(r, p, size))
@@ -291,7 +278,7 @@ static enum stop run_go(struct run *r, struct heap_extent *x)
 {
 	if (!run_window(r, r->at))
 		return STOP_HOLE;
-	r->size_word = load_word(r->host + r->g->W, r->g->W);
+	r->size_word = glibc_load(r->host + r->g->W, r->g->W);
 	r->before = 0;
 	return r->g->W == 8 ? run_chunks(r, x, 8) : run_chunks(r, x, 4);
 }
