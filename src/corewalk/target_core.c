@@ -261,10 +261,12 @@ static void warn_undumped(struct space *sp)
 		n++;
 		stack |= space_thread_on(sp, seg->start, seg->end) != NULL;
 	}
-	if (stack)
-		space_warn(sp, "%zu of %zu mappings are not in the file.  The "
-			   "report covers the rest.  See coredump_filter in "
-			   "core(5).", n, sp->n_segs);
+	if (!stack)
+		return;
+	sp->undumped_segs = n;
+	space_warn(sp, "%zu of %zu mappings are not in the file.  The "
+		   "report covers the rest.  See coredump_filter in "
+		   "core(5).", n, sp->n_segs);
 }
 
 static void warn_missing(struct space *sp)
