@@ -6,7 +6,7 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num progress
-COREWALK = elf space unpack core_fault core_kind core_note core_file core_runs module module_file target_core \
+COREWALK = elf space pages unpack core_fault core_kind core_note core_file core_runs module module_file target_core \
 	target_mem heap alloc glibc_find glibc_walk glibc_lists glibc_bins glibc_orphan alloc_glibc
 ANALYSIS = stored stack where usage fragment
 REPORT = out table text json csv filter blocks build_target build_heap \

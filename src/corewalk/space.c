@@ -53,6 +53,7 @@ void space_close(struct space *sp)
 	free(sp->segs);
 	free(sp->threads);
 	free(sp->runs);
+	free(sp->pages);
 	free(sp->starts);
 	free(sp);
 }
@@ -118,6 +119,13 @@ const struct seg *space_seg(struct space *sp, vaddr addr)
 	return seg_at(sp, addr);
 }
 
+size_t space_first_seg(const struct space *sp, vaddr addr)
+{
+	size_t n = count_starts(sp, addr);
+
+	return n && covers(&sp->segs[n - 1], addr) ? n - 1 : n;
+}
+
 enum space_why space_why(struct space *sp, vaddr addr)
 {
 	const struct seg *seg = seg_at(sp, addr);
@@ -144,6 +152,8 @@ const char *space_why_text(enum space_why why)
 		return "in a file that is another build on this machine";
 	case SPACE_READ_ERROR:
 		return "not readable";
+	case SPACE_SWAPPED:
+		return "in swap";
 	}
 	return "?";
 }

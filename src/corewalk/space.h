@@ -38,6 +38,7 @@ enum space_why {
 	SPACE_NO_FILE,		/* it is in a file that was not found */
 	SPACE_MISMATCH,		/* the file found has another build id */
 	SPACE_READ_ERROR,
+	SPACE_SWAPPED,		/* in swap, where it was left on demand */
 };
 
 enum seg_flag {
@@ -134,6 +135,10 @@ struct space {
 	bool has_file_note;	/* NT_FILE was there */
 	enum holes holes;
 
+	/* Of a process, also in heapcore's own snapshot of it. */
+	double stopped_s;	/* how long it stood still; 0 it did not */
+	bool torn;		/* read while it ran */
+
 	struct seg *segs;	/* owned, sorted by start */
 	size_t n_segs;
 	struct thread *threads;	/* owned; the first one took the signal */
@@ -144,11 +149,14 @@ struct space {
 	size_t n_modules;
 	struct extent_run *runs;	/* owned; NULL: all is stored */
 	size_t n_runs;
+	struct page_run *pages;	/* owned; NULL: not known; see pages.h */
+	size_t n_pages;
 	char **warnings;	/* owned; sentences, without the path */
 	size_t n_warnings, cap_warnings;
 
 	/* Private to space.c and the target. */
 	size_t last;		/* segment of the last lookup */
+	size_t last_run;	/* of pages, likewise */
 	uint64_t *starts;	/* owned: keys of the binary search */
 	const struct target_ops *ops;
 	void *priv;
@@ -170,6 +178,9 @@ void space_warn(struct space *sp, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* The segment that covers addr, NULL if none does. */
 const struct seg *space_seg(struct space *sp, vaddr addr);
+
+/* The number of the first one that ends behind addr; n_segs if none does. */
+size_t space_first_seg(const struct space *sp, vaddr addr);
 
 /* Why a byte at addr cannot be read; SPACE_OK if it can. */
 enum space_why space_why(struct space *sp, vaddr addr);

@@ -19,7 +19,16 @@ struct target_options {
 	bool no_files;		/* never read a file of the target from disk */
 	const char *tmpdir;	/* for unpacked cores; NULL: $TMPDIR, /tmp */
 	struct progress *progress;	/* may be NULL */
+
+	/* Of processes. */
+	double max_pause_s;	/* --max-pause; 0: TARGET_MAX_PAUSE_S */
+	bool no_stop;		/* --no-stop: read it while it runs */
+	bool no_swapin;		/* --no-swapin: leave in swap what is there */
+	bool all;		/* --all: shared memory and files too */
+	bool fork;		/* --fork: read a copy that it makes of itself */
 };
+
+enum { TARGET_MAX_PAUSE_S = 10 };
 
 struct target_ops {
 	const char *kind;	/* as in space.kind */
@@ -39,6 +48,14 @@ struct space *target_open_core(const char *path,
 struct space *target_open_core_memory(const void *data, size_t size,
 				      const struct target_options *options,
 				      struct err *err) MUST_CHECK;
+
+/*
+ * A running process.  It is stopped while its memory is copied, and runs on
+ * when this returns, whatever comes of it; also if we die on the way.
+ */
+struct space *target_open_live(uint32_t pid,
+			       const struct target_options *options,
+			       struct err *err) MUST_CHECK;
 
 /*
  * An image built by hand, for unit tests: segments are added, then
