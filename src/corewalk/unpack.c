@@ -159,14 +159,17 @@ static bool store(struct sink *s, const uint8_t *bytes, size_t n)
 	return true;
 }
 
-/* Take what fits below the limit; false when that is reached. */
+/*
+ * Take what fits below the limit; false if there is more.  At the limit the
+ * decoder still goes on to its checksum.
+ */
 static bool take(struct sink *s, const uint8_t *bytes, size_t n)
 {
 	size_t fits = min_u64(n, s->limit - s->pos);
 
 	if (!store(s, bytes, fits))
 		return false;
-	return s->pos < s->limit && !(s->counting && s->data > s->free);
+	return fits == n && !(s->counting && s->data > s->free);
 }
 
 static void measure_disk(struct sink *s)
