@@ -229,7 +229,8 @@ static bool set_allocator(struct run *run, struct err *err)
 		size_t used = strlen(err->hint);
 
 		snprintf(err->hint + used, sizeof(err->hint) - used,
-			 "%s %s", i ? "," : "", allocators[i]->name);
+			 "%s %s%s", i ? "," : "", allocators[i]->name,
+			 allocators[i + 1] ? "" : ".");
 	}
 	return false;
 }

@@ -32,8 +32,8 @@ void build_at(struct report *r, const struct report_input *in);
 /* "SIGABRT", or "signal 77" in ret. */
 const char *signal_name(int signal, char ret[16]);
 
-/* Private mappings with bytes that are not in the file. */
-size_t count_missing(struct space *sp);
+/* Mappings that were cut off, or left out by the core's writer. */
+size_t count_missing(const struct space *sp);
 
 /* Used, free and so on of some arenas together. */
 struct heap_sum {

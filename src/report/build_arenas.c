@@ -39,7 +39,7 @@ static const struct column arena_columns[A_COLUMNS] = {
 	[A_TRIMMABLE] = COLUMN("trimmable_bytes", "trimmable", BYTES,
 			       .flags = COLUMN_SUM, .width = 11),
 	[A_ATTACHED] = COLUMN("attached_threads", "threads", COUNT,
-			      .width = 9),
+			      .flags = COLUMN_SUM, .width = 9),
 	[A_THREADS] = COLUMN("thread_ids", "", TEXT, DATA_ONLY),
 	[A_ADDRESS] = COLUMN("address", "", ADDR, DATA_ONLY),
 	[A_HEAPS] = COLUMN("heaps", "", COUNT, DATA_SUM),
@@ -73,6 +73,7 @@ static void set_malloc_info(struct table *t, const struct arena *a)
 {
 	const struct tally *unsorted = &a->state[BLOCK_UNSORTED];
 	const struct tally *binned = &a->state[BLOCK_BINNED];
+	const struct tally *top = &a->state[BLOCK_TOP];
 
 	table_set(t, A_SYSTEM, a->claimed_bytes);
 	if (a->max_bytes)
@@ -80,7 +81,7 @@ static void set_malloc_info(struct table *t, const struct arena *a)
 	table_set(t, A_FAST_BLOCKS, a->state[BLOCK_FAST].blocks);
 	table_set(t, A_FAST, a->state[BLOCK_FAST].bytes);
 	table_set(t, A_REST_BLOCKS, unsorted->blocks + binned->blocks + 1);
-	table_set(t, A_REST, unsorted->bytes + binned->bytes + a->top_bytes);
+	table_set(t, A_REST, unsorted->bytes + binned->bytes + top->bytes);
 }
 
 /* What a list of mapped blocks does not have. */
@@ -91,10 +92,9 @@ static void set_structure(struct table *t, const struct arena *a)
 		table_set(t, A_ATTACHED, (uint64_t)a->attached);
 	table_set(t, A_ADDRESS, a->addr);
 	table_set(t, A_HEAPS, a->heaps);
-	if (a->top) {
+	if (a->top)
 		table_set(t, A_TOP, a->top);
-		table_set(t, A_TOP_BYTES, a->top_bytes);
-	}
+	table_set(t, A_TOP_BYTES, a->state[BLOCK_TOP].bytes);
 	table_set(t, A_CONTIGUOUS, a->contiguous);
 	table_set(t, A_LOCKED, a->locked);
 	set_malloc_info(t, a);
@@ -106,6 +106,8 @@ static void add_arena(struct table *t, const struct arena *a,
 	struct heap_sum sum = { 0 };
 
 	sum_arena(&sum, a);
+	if (!a->addr && !sum.mapped)
+		return;
 	table_row(t);
 	table_set_text(t, A_NAME, a->name);
 	table_set(t, A_MAPPED, sum.mapped);
@@ -324,7 +326,7 @@ static void build_runs(struct report *r, const struct fragment *f)
 
 enum {
 	P_LABEL, P_SIZE, P_STATE, P_BLOCKS, P_PAGES, P_FREE, P_SOLE_PAGES,
-	P_SOLE, P_EXAMPLE, P_WORDS, P_COLUMNS
+	P_SOLE, P_EXAMPLE, P_FIRST, P_WORDS, P_COLUMNS
 };
 
 static const struct column pin_columns[P_COLUMNS] = {
@@ -339,8 +341,10 @@ static const struct column pin_columns[P_COLUMNS] = {
 	[P_SOLE_PAGES] = COLUMN("sole_pages", "", COUNT, DATA_ONLY),
 	[P_SOLE] = COLUMN("sole_bytes", "", BYTES, DATA_SUM),
 	[P_EXAMPLE] = COLUMN("example", "", ADDR, DATA_ONLY),
-	[P_WORDS] = COLUMN("first_words", "first words", TEXT,
-			   .flags = COLUMN_CONTENT),
+	[P_FIRST] = COLUMN("commonest", "most start with", TEXT,
+			   .flags = COLUMN_NO_DATA | COLUMN_CONTENT),
+	[P_WORDS] = COLUMN("first_words", "", TEXT,
+			   .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
 };
 
 static void set_words(struct table *t, const struct space *sp,
@@ -353,6 +357,8 @@ static void set_words(struct table *t, const struct space *sp,
 	for (size_t i = 0; i < FRAGMENT_LOOKS && pin->seen[i]; i++) {
 		look_text(text, sp, &pin->looks[i]);
 		str_printf(&all, "%s%s", i ? "; " : "", text);
+		if (!i)
+			table_set_text(t, P_FIRST, text);
 	}
 	if (all.len)
 		table_set_bytes(t, P_WORDS, all.text, all.len);

@@ -131,6 +131,7 @@ void build_where(struct report *r, const struct report_input *in)
 				     "WHERE THE MEMORY IS", where_columns,
 				     W_COLUMNS);
 
+	t->whole = true;
 	for (int i = 0; i < WHERE_ROWS; i++) {
 		const struct where_amount *a = &in->where->row[i];
 
@@ -170,6 +171,7 @@ void build_residency(struct report *r, const struct report_input *in)
 				     "RESIDENCY", residency_columns,
 				     R_COLUMNS);
 
+	t->whole = true;
 	for (int i = 0; i < WHERE_ROWS; i++) {
 		const struct where_amount *a = &in->where->row[i];
 
@@ -194,7 +196,7 @@ enum {
 };
 
 static const struct column allocator_columns[L_COLUMNS] = {
-	[L_NAME] = COLUMN("name", "", TEXT, .width = 20),
+	[L_NAME] = COLUMN("name", "allocator", TEXT),
 	[L_VERSION] = COLUMN("version", "version", TEXT),
 	[L_ARENAS] = COLUMN("arenas", "arenas", COUNT),
 	[L_EVIDENCE] = COLUMN("evidence", "evidence", TEXT),
@@ -288,6 +290,7 @@ void build_settings(struct report *r, const struct report_input *in)
 	struct table *t = report_add(r, SECTION_SETTINGS, "settings",
 				     "SETTINGS", setting_columns, G_COLUMNS);
 
+	t->whole = true;
 	for (size_t i = 0; i < in->heap->n_allocators; i++) {
 		const struct heap_allocator *a = &in->heap->allocators[i];
 

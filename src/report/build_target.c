@@ -66,17 +66,9 @@ static const char *machine_name(enum machine machine)
 	return "?";
 }
 
-size_t count_missing(struct space *sp)
+size_t count_missing(const struct space *sp)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < sp->n_segs; i++) {
-		const struct seg *seg = &sp->segs[i];
-
-		n += seg->avail < seg->end - seg->start &&
-		     space_seg_private(sp, seg);
-	}
-	return n;
+	return sp->missing_segs + sp->undumped_segs;
 }
 
 void build_target(struct report *r, const struct report_input *in)
@@ -317,13 +309,19 @@ void build_mappings(struct report *r, const struct report_input *in)
 		else
 			table_set_text(t, M_WHAT, m->what);
 	}
+	table_sort(t, M_BYTES, false);
 }
 
-enum { O_NAME, O_ADDRESS, O_END, O_BUILD_ID, O_EXE, O_FILE, O_COLUMNS };
+enum {
+	O_LABEL, O_NAME, O_ADDRESS, O_END, O_BUILD_ID, O_EXE, O_FILE,
+	O_COLUMNS
+};
 
 static const struct column module_columns[O_COLUMNS] = {
-	[O_NAME] = COLUMN("name", "name", TEXT,
-		.flags = COLUMN_RAW | COLUMN_PATH, .width = 20),
+	[O_LABEL] = COLUMN("label", "", TEXT,
+		.flags = COLUMN_RAW | COLUMN_NO_DATA, .width = 20),
+	[O_NAME] = COLUMN("name", "", TEXT,
+		.flags = COLUMN_NO_TEXT | COLUMN_PATH),
 	[O_ADDRESS] = COLUMN("address", "address", ADDR,
 		.flags = COLUMN_NO_TEXT),
 	[O_END] = COLUMN("end", "end", ADDR, .flags = COLUMN_NO_TEXT),
@@ -351,6 +349,8 @@ void build_modules(struct report *r, const struct report_input *in)
 		const struct module *m = &in->sp->modules[i];
 
 		table_row(t);
+		table_set_text(t, O_LABEL,
+			       base_name(in->sp->files[m->file].name));
 		table_set_text(t, O_NAME, in->sp->files[m->file].name);
 		table_set(t, O_ADDRESS, m->start);
 		table_set(t, O_END, m->end);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "report/blocks.h"
 #include "report/report.h"
 
 void out_open_fd(struct out *o, int fd)
@@ -37,6 +38,25 @@ static void flush(struct out *o)
 {
 	write_all(o, o->buf, o->len);
 	o->len = 0;
+}
+
+/* Did heapcore write the file that starts with head? */
+static bool is_report(const char *head)
+{
+	static const char *const starts[] = {
+		"{\n  \"schema\": \"" REPORT_SCHEMA "\"",
+		"{\"address\":\"0x",
+		BLOCKS_HEADING,
+	};
+	const char *second = strchr(head, '\n');
+	const char *end = second ? strchr(second + 1, '\n') : NULL;
+	const char *found;
+
+	for (size_t i = 0; i < countof(starts); i++)
+		if (!strncmp(head, starts[i], strlen(starts[i])))
+			return true;
+	found = second ? strstr(second, REPORT_OF_MEMORY) : NULL;
+	return found && end && found < end;
 }
 
 static bool not_own(const char *path, struct err *err)
@@ -79,7 +99,7 @@ static bool check_replace(struct out *o, const char *path, struct err *err)
 	if (n < 0)
 		return false;
 	head[n] = '\0';
-	if (!n || report_is_own(head))
+	if (!n || is_report(head))
 		return true;
 	line = strcspn(head, "\n");
 	if (!is_headings(head, line))

@@ -10,8 +10,6 @@
 #include "report/blocks.h"
 #include "report/build.h"
 
-#define SCHEMA "heapcore-report/1"
-
 enum section_flag {
 	IN_TEXT = 1 << 0,	/* in the text report without --only */
 	IN_JSON = 1 << 1,	/* in JSON without --only */
@@ -194,7 +192,7 @@ static void head_memory(struct report *r, const struct report_input *in)
 	char size[NUM_MAX];
 
 	num_format_size(size, in->where->total.bytes);
-	str_printf(s, "%s of private memory, ", size);
+	str_printf(s, "%s" REPORT_OF_MEMORY, size);
 	num_format_size(size, undecoded);
 	if (missing)
 		str_printf(s, "INCOMPLETE: %zu of %zu mappings are not in "
@@ -216,8 +214,7 @@ bool report_complete(const struct report_input *in)
 
 	if (row[WHERE_UNDECODED].bytes || sum_heap(in->heap).undecoded)
 		return false;
-	if (count_missing(in->sp) || sp->missing_segs ||
-	    sp->core_size < sp->core_wanted)
+	if (count_missing(sp) || sp->core_size < sp->core_wanted)
 		return false;
 	if (!where_check(in->where, &off) ||
 	    (!in->heap_found && row[WHERE_ANONYMOUS].bytes))
@@ -362,7 +359,7 @@ static void write_text(const struct report *r, struct out *o)
 static void write_json(const struct report *r, struct out *o)
 {
 	out_printf(o, "{\n  \"schema\": \"%s\",\n  \"heapcore\": \"%s\",\n"
-		   "  \"complete\": %s", SCHEMA, VERSION,
+		   "  \"complete\": %s", REPORT_SCHEMA, VERSION,
 		   r->complete ? "true" : "false");
 	for (size_t i = 0; i < r->n_tables; i++) {
 		out_adds(o, ",\n");
@@ -396,18 +393,4 @@ bool report_write(const struct report *r, struct out *o, struct err *err)
 		return write_csv(r, o, err);
 	}
 	return true;
-}
-
-bool report_is_own(const char *head)
-{
-	const char *second = strchr(head, '\n');
-	const char *end = second ? strchr(second + 1, '\n') : NULL;
-	const char *found;
-
-	if (!strncmp(head, "{\n  \"schema\": \"heapcore-report/", 31) ||
-	    !strncmp(head, "{\"address\":\"0x", 14) ||
-	    !strncmp(head, BLOCKS_HEADING, strlen(BLOCKS_HEADING)))
-		return true;
-	found = second ? strstr(second, " of private memory, ") : NULL;
-	return found && end && found < end;
 }

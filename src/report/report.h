@@ -21,6 +21,10 @@
 #include "report/filter.h"
 #include "report/table.h"
 
+/* What JSON begins with, and what the second line of the text has. */
+#define REPORT_SCHEMA "heapcore-report/1"
+#define REPORT_OF_MEMORY " of private memory, "
+
 /* The order is that of the output. */
 enum section {
 	SECTION_TARGET,		/* JSON only */
@@ -128,8 +132,5 @@ void report_totals(const struct report_input *in, struct cell *ret);
  * a sum that is off.
  */
 bool report_complete(const struct report_input *in);
-
-/* Did heapcore write the file that starts with head? */
-bool report_is_own(const char *head);
 
 #endif

@@ -58,8 +58,11 @@ size_t table_label(const struct table *t)
 
 void table_add_total(struct table *t)
 {
+	size_t label = table_label(t);
+
 	table_total_row(t);
-	table_set_text(t, table_label(t), "total");
+	if (t->columns[label].type == COLUMN_TEXT)
+		table_set_text(t, label, "total");
 	for (size_t i = 0; i < t->n_cells; i++) {
 		size_t column = i % t->n_columns;
 

@@ -97,6 +97,7 @@ struct table {
 	uint32_t *order;	/* owned; of rows; NULL: as added */
 	struct cell *total;	/* owned; NULL: none */
 	struct str pool;
+	bool whole;		/* few rows: never cut in text */
 	uint64_t hidden;	/* columns left out of the text, as bits */
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;

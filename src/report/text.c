@@ -188,7 +188,8 @@ static void layout_init(struct layout *l, const struct table *t,
 	*l = (struct layout){ .t = t, .style = style };
 	l->label = table_label(t);
 	l->n_shown = t->n_rows;
-	if (style->rows != TABLE_ALL_ROWS && style->rows < t->n_rows)
+	if (!t->whole && style->rows != TABLE_ALL_ROWS &&
+	    style->rows < t->n_rows)
 		l->n_shown = style->rows;
 	l->more = sum_rest(l);
 	l->unit = mem_zalloc(t->n_columns);
