@@ -8,7 +8,7 @@ VERSION = 0.1.0
 BASE = err mem str num progress
 COREWALK = elf space pages unpack core_fault core_kind core_note core_file core_runs module module_file target_core \
 	target_mem heap alloc glibc_find glibc_walk glibc_lists glibc_bins glibc_orphan alloc_glibc
-ANALYSIS = stored stack where usage fragment
+ANALYSIS = stored stack where usage fragment abortmsg damage standout
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_find build_at report
 COMMANDS = heapcore cmd cmd_analyze

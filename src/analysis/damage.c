@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/damage.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/abortmsg.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+
+enum { FILL_REACH = 4096 };	/* how far a fill is followed, each way */
+
+const char *damage_kind_name(enum damage_kind kind)
+{
+	static const char *const names[] = {
+		[DAMAGE_UNKNOWN] = "unknown",
+		[DAMAGE_OVERFLOW] = "overflow",
+		[DAMAGE_UNDERFLOW] = "underflow",
+		[DAMAGE_DOUBLE_FREE] = "double-free",
+		[DAMAGE_USE_AFTER_FREE] = "use-after-free",
+		[DAMAGE_NOT_IN_FILE] = "not-in-file",
+	};
+
+	return names[kind];
+}
+
+const char *damage_fill_name(enum damage_fill fill)
+{
+	static const char *const names[] = {
+		[FILL_NONE] = "none",
+		[FILL_TEXT] = "text",
+		[FILL_REPEATED] = "repeated",
+		[FILL_ADDRESS] = "address",
+		[FILL_ZERO] = "zero",
+	};
+
+	return names[fill];
+}
+
+/* ---- the block before, the block behind ---- */
+
+static bool block_ending(struct heap *h, vaddr end, struct block *ret)
+{
+	struct block b;
+
+	if (!end || !heap_find(h, end - 1, &b) || b.start + b.size != end)
+		return false;
+	*ret = b;
+	return true;
+}
+
+static bool block_starting(struct heap *h, vaddr start, struct block *ret)
+{
+	struct block b;
+
+	if (!heap_find(h, start, &b) || b.start != start)
+		return false;
+	*ret = b;
+	return true;
+}
+
+/* ---- what was written ---- */
+
+static bool printable(uint8_t c)
+{
+	return c >= 0x20 && c < 0x7f;
+}
+
+/* Does a byte fit the fill that the damaged word begins? */
+static bool fits(enum damage_fill fill, uint8_t want, uint8_t c)
+{
+	return fill == FILL_TEXT ? printable(c) : c == want;
+}
+
+/* Follow a fill of bytes from [from, to) on, both ways. */
+static void follow_fill(struct damage_case *d, struct space *sp,
+			enum damage_fill fill, vaddr from, vaddr to)
+{
+	uint8_t want = 0, c;
+	vaddr low = from, high = to;
+
+	if (!space_u8(sp, from, &want))
+		return;
+	while (from - low < FILL_REACH && low && space_u8(sp, low - 1, &c) &&
+	       fits(fill, want, c))
+		low--;
+	while (high - to < FILL_REACH && space_u8(sp, high, &c) &&
+	       fits(fill, want, c))
+		high++;
+	if (high - low <= d->fill_bytes)
+		return;
+	d->fill = fill;
+	d->fill_addr = low;
+	d->fill_bytes = high - low;
+}
+
+/* The first byte of the word that is not printable text. */
+static unsigned text_bytes(uint64_t value, unsigned word)
+{
+	unsigned n = 0;
+
+	while (n < word && printable((uint8_t)(value >> 8 * n)))
+		n++;
+	/* The zero that ends a string may have been written too. */
+	return n == word || !(value >> 8 * n) ? n : 0;
+}
+
+static bool one_byte_repeated(uint64_t value, unsigned word)
+{
+	uint64_t all = UINT64_C(0x0101010101010101) * (value & 0xff);
+
+	return value == (word == 4 ? (uint32_t)all : all);
+}
+
+/* What the damaged word is part of: the longest explanation stands. */
+static void find_fill(struct damage_case *d, struct space *sp)
+{
+	unsigned word = sp->word;
+	unsigned n = text_bytes(d->value, word);
+
+	if (!d->has_value)
+		return;
+	if (one_byte_repeated(d->value, word))
+		follow_fill(d, sp, d->value ? FILL_REPEATED : FILL_ZERO,
+			    d->addr, d->addr + word);
+	if (n >= 2)
+		follow_fill(d, sp, FILL_TEXT, d->addr, d->addr + n);
+	if (d->fill == FILL_NONE && d->value > 65536 &&
+	    space_seg(sp, d->value)) {
+		d->fill = FILL_ADDRESS;
+		d->fill_addr = d->addr;
+		d->fill_bytes = word;
+	}
+}
+
+static void copy_dump(struct damage_case *d, struct space *sp)
+{
+	vaddr from = d->addr < DAMAGE_SIDE ? 0 : d->addr - DAMAGE_SIDE;
+
+	/* What lies before may be missing: begin where bytes begin. */
+	while (from < d->addr && space_why(sp, from) != SPACE_OK)
+		from++;
+	d->dump_addr = from;
+	d->dump_n = (uint32_t)space_read(sp, from, d->dump,
+					 min_u64(sizeof(d->dump), d->addr -
+						 from + DAMAGE_SIDE +
+						 sp->word));
+}
+
+static void read_value(struct damage_case *d, struct space *sp)
+{
+	uint8_t bytes[8];
+	struct str s;
+
+	d->has_value = space_word(sp, d->addr, &d->value);
+	copy_dump(d, sp);
+	if (!d->has_value || space_read(sp, d->addr, bytes, sp->word) !=
+	    sp->word)
+		return;
+	str_init(&s);
+	str_add_escaped(&s, bytes, sp->word);
+	memcpy(d->value_text, s.text, min_u64(s.len + 1,
+					      sizeof(d->value_text)));
+	d->value_text[sizeof(d->value_text) - 1] = '\0';
+	str_fini(&s);
+	find_fill(d, sp);
+}
+
+/* ---- one case ---- */
+
+/*
+ * A size field.  What runs into it from before came from the block before;
+ * what begins in it and goes on into the block was written through a pointer
+ * to the block, too low.
+ */
+static void judge_header(struct damage_case *d, struct space *sp,
+			 vaddr chunk)
+{
+	vaddr user = chunk + 2 * sp->word;
+	bool runs_in, runs_on;
+
+	if (!d->has_value) {
+		d->kind = DAMAGE_NOT_IN_FILE;
+		return;
+	}
+	if (d->fill == FILL_NONE || d->fill == FILL_ADDRESS)
+		return;
+	runs_in = d->fill_addr < d->addr;
+	runs_on = d->fill_addr + d->fill_bytes > user;
+	/* Zeros are everywhere: only a field of its own speaks. */
+	if (d->fill == FILL_ZERO)
+		return;
+	if (runs_in && d->has_before)
+		d->kind = DAMAGE_OVERFLOW;
+	else if (runs_on)
+		d->kind = DAMAGE_UNDERFLOW;
+}
+
+static const char *fill_words(const struct damage_case *d)
+{
+	switch (d->fill) {
+	case FILL_TEXT:
+		return "holds text";
+	case FILL_REPEATED:
+		return "holds one byte over and over";
+	case FILL_ADDRESS:
+		return "holds an address";
+	case FILL_ZERO:
+		return "is zero";
+	default:
+		return "is impossible";
+	}
+}
+
+static const char *use_words(const struct block *b)
+{
+	return b->state == BLOCK_USED ? "in use" :
+	       b->state == BLOCK_OVERHEAD ? "malloc's own" : "free";
+}
+
+static void say_before(struct str *s, const struct damage_case *d)
+{
+	if (!d->has_before) {
+		str_adds(s, "; no block is known before it");
+		return;
+	}
+	str_printf(s, "; the block before it is 0x%" PRIx64 ", %" PRIu64
+		   " usable bytes, %s", d->before.addr, d->before.usable,
+		   use_words(&d->before));
+	if (d->kind == DAMAGE_OVERFLOW)
+		str_adds(s, ": it was written past its end");
+	else if (d->kind == DAMAGE_UNKNOWN)
+		str_adds(s, ": an overflow out of it is the usual cause");
+}
+
+static void say_header(struct str *s, const struct damage_case *d,
+		       const char *what)
+{
+	str_printf(s, "%s at 0x%" PRIx64 " ", what, d->addr);
+	if (d->kind == DAMAGE_NOT_IN_FILE) {
+		str_adds(s, "is not in the file");
+		return;
+	}
+	str_adds(s, fill_words(d));
+	if (d->kind == DAMAGE_UNDERFLOW)
+		str_adds(s, ", written together with the block it belongs "
+			 "to, from before its start");
+	say_before(s, d);
+}
+
+static void header_case(struct damage_case *d, struct space *sp,
+			struct heap *h, vaddr chunk, struct str *s)
+{
+	bool top;
+
+	d->addr = chunk + sp->word;
+	d->has_before = block_ending(h, chunk, &d->before);
+	d->has_block = block_starting(h, chunk, &d->block);
+	top = d->has_block && d->block.state == BLOCK_TOP;
+	read_value(d, sp);
+	judge_header(d, sp, chunk);
+	say_header(s, d, top ? "the size field of the arena's rest (top)" :
+		   "the size field");
+}
+
+/* The word behind a free block repeats its size; the block owns it. */
+static void footer_case(struct damage_case *d, struct space *sp,
+			struct heap *h, vaddr chunk, struct str *s)
+{
+	d->has_before = block_starting(h, chunk, &d->before);
+	if (!d->has_before) {
+		str_printf(s, "the block 0x%" PRIx64 " is damaged", chunk);
+		return;
+	}
+	d->addr = d->before.start + d->before.size;
+	d->kind = DAMAGE_USE_AFTER_FREE;
+	read_value(d, sp);
+	str_printf(s, "the last word of the free block 0x%" PRIx64 ", at 0x%"
+		   PRIx64 ", %s: it was written to after it was freed",
+		   d->before.addr, d->addr, fill_words(d));
+}
+
+static void double_free_case(struct damage_case *d, struct space *sp,
+			     struct heap *h, vaddr chunk, struct str *s)
+{
+	d->kind = DAMAGE_DOUBLE_FREE;
+	d->has_block = block_starting(h, chunk, &d->block);
+	d->addr = chunk + 2 * sp->word;
+	read_value(d, sp);
+	str_printf(s, "the block 0x%" PRIx64 " is in two free lists, or twice "
+		   "in one: it was freed twice", d->addr);
+}
+
+/*
+ * A list leads to something that is no free block of it.  If it is a block in
+ * use, its successor's header or its own was overwritten; else a link was.
+ */
+static void member_case(struct damage_case *d, struct space *sp,
+			struct heap *h, vaddr chunk, struct str *s)
+{
+	d->addr = chunk;
+	d->has_block = block_starting(h, chunk, &d->block);
+	if (d->has_block) {
+		d->addr = chunk + sp->word;
+		d->has_before = block_ending(h, chunk, &d->before);
+		read_value(d, sp);
+		str_printf(s, "the block 0x%" PRIx64 " is in a free list, and "
+			   "its header does not agree", d->block.addr);
+		return;
+	}
+	/* The value of the link is what the list leads to. */
+	d->kind = DAMAGE_USE_AFTER_FREE;
+	str_printf(s, "a free list leads to 0x%" PRIx64 ", where no block "
+		   "begins: a link in a freed block was overwritten", chunk);
+}
+
+static void cache_case(struct damage_case *d, struct space *sp,
+		       struct heap *h, vaddr cache, struct str *s)
+{
+	d->kind = DAMAGE_USE_AFTER_FREE;
+	d->addr = cache;
+	d->has_block = heap_find(h, cache, &d->block);
+	copy_dump(d, sp);
+	str_printf(s, "a list of the thread cache 0x%" PRIx64 " is cut: a "
+		   "link in a freed block was overwritten", cache);
+}
+
+static const struct {
+	const char *code;
+	void (*judge)(struct damage_case *d, struct space *sp,
+		      struct heap *h, vaddr addr, struct str *s);
+	int rank;		/* lower ones first */
+} judges[] = {
+	{ "bad-chunk-size", header_case, 0 },
+	{ "bad-top-size", header_case, 0 },
+	{ "double-free", double_free_case, 0 },
+	{ "bad-footer", footer_case, 1 },
+	{ "broken-tcache", cache_case, 1 },
+	{ "bad-list-member", member_case, 2 },
+};
+
+static int judge_of(const struct heap_note *note)
+{
+	for (size_t i = 0; i < countof(judges); i++)
+		if (!strcmp(judges[i].code, note->code))
+			return (int)i;
+	return -1;
+}
+
+static void add_case(struct damage *d, struct space *sp, struct heap *h,
+		     size_t note)
+{
+	const struct heap_note *n = &h->notes[note];
+	int judge = judge_of(n);
+	struct damage_case *c;
+	struct str s;
+
+	if (judge < 0)
+		return;
+	c = &MEM_PUSH(d->cases, d->n_cases, d->cap_cases);
+	*c = (struct damage_case){
+		.note = note, .arena = n->arena,
+		.skipped_bytes = n->skipped_bytes,
+	};
+	str_init(&s);
+	judges[judge].judge(c, sp, h, n->addr, &s);
+	c->text = str_take(&s);
+}
+
+/* Which notes become cases, the gravest first. */
+struct candidate {
+	int rank;
+	vaddr addr;
+	size_t note;
+};
+
+static int gravest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return (x->note > y->note) - (x->note < y->note);
+}
+
+void damage_init(struct damage *d, struct space *sp, struct heap *h)
+{
+	AUTO_FREE struct candidate *all = NULL;
+	size_t n = 0, cap = 0;
+
+	*d = (struct damage){ 0 };
+	abortmsg_find(&d->abort, sp, h);
+	for (size_t i = 0; i < h->n_notes; i++) {
+		int judge = judge_of(&h->notes[i]);
+
+		if (judge >= 0)
+			MEM_PUSH(all, n, cap) = (struct candidate){
+				judges[judge].rank, h->notes[i].addr, i,
+			};
+	}
+	if (n)
+		qsort(all, n, sizeof(*all), gravest_first);
+	for (size_t i = 0; i < n && i < DAMAGE_MAX; i++)
+		add_case(d, sp, h, all[i].note);
+	d->cases_dropped = n - d->n_cases;
+}
+
+void damage_fini(struct damage *d)
+{
+	for (size_t i = 0; i < d->n_cases; i++)
+		free(d->cases[i].text);
+	free(d->cases);
+	*d = (struct damage){ 0 };
+}
+
+/* ---- what is at an address ---- */
+
+static void find_neighbours(struct damage_at *a, struct heap *h)
+{
+	vaddr start, end;
+
+	if (a->has_block) {
+		start = a->block.start;
+		end = start + a->block.size;
+	} else if (a->extent) {
+		start = a->extent->start;
+		end = a->extent->end;
+	} else {
+		return;
+	}
+	a->has_before = block_ending(h, start, &a->before);
+	a->has_after = block_starting(h, end, &a->after);
+}
+
+static void find_cache(struct damage_at *a, const struct heap *h)
+{
+	const struct cached *c;
+
+	if (a->block.state != BLOCK_CACHED || a->block.mmapped)
+		return;
+	c = heap_cached(h, a->block.start);
+	if (c && c->cache < h->n_caches)
+		a->cache = &h->caches[c->cache];
+}
+
+static void read_words(struct damage_at *a, struct space *sp)
+{
+	unsigned w = sp->word;
+	vaddr user = a->block.addr;
+
+	a->has_header = user >= 2 * w &&
+		space_word(sp, user - 2 * w, &a->header[0]) &&
+		space_word(sp, user - w, &a->header[1]);
+	a->has_words = a->block.usable >= w;
+	for (unsigned i = 0; i < countof(a->words); i++)
+		if ((i + 1) * w <= a->block.usable &&
+		    !space_word(sp, user + i * w, &a->words[i]))
+			a->has_words = false;
+}
+
+static void find_note(struct damage_at *a, const struct heap *h)
+{
+	vaddr start = a->has_block ? a->block.start : a->addr;
+	uint64_t size = a->has_block ? a->block.size : 1;
+
+	for (size_t i = 0; i < h->n_notes; i++) {
+		const struct heap_note *n = &h->notes[i];
+
+		if (!n->addr || (judge_of(n) < 0 && !n->skipped_bytes))
+			continue;
+		if (n->addr - start >= size &&
+		    a->addr - n->addr >= n->skipped_bytes)
+			continue;
+		a->note_addr = n->addr;
+		return;
+	}
+}
+
+static void say_cache(struct str *s, const struct damage_at *a)
+{
+	if (!a->cache)
+		str_adds(s, "free, in a thread's cache");
+	else if (a->cache->tid)
+		str_printf(s, "free, in the cache of thread %" PRIu32,
+			   a->cache->tid);
+	else
+		str_adds(s, "free, in the cache of a thread that is gone");
+}
+
+static void say_state(struct str *s, const struct damage_at *a)
+{
+	switch (a->block.state) {
+	case BLOCK_USED:
+		str_adds(s, a->block.mmapped ?
+			 "in use, a mapping of its own" : "in use");
+		break;
+	case BLOCK_CACHED:
+		say_cache(s, a);
+		break;
+	case BLOCK_FAST:
+		str_adds(s, "free, in a fastbin");
+		break;
+	case BLOCK_UNSORTED:
+		str_adds(s, "free, in the list of blocks freed last");
+		break;
+	case BLOCK_BINNED:
+		str_adds(s, "free, in a bin");
+		break;
+	case BLOCK_UNLISTED:
+		str_adds(s, "free, but in no list");
+		break;
+	case BLOCK_TOP:
+		str_adds(s, "free, the unused rest of the arena (top)");
+		break;
+	case BLOCK_OVERHEAD:
+		str_adds(s, "the allocator's own");
+		break;
+	}
+}
+
+static void say_block(struct str *s, const struct damage_at *a,
+		      const struct heap *h)
+{
+	const struct block *b = &a->block;
+
+	if (a->offset < 0)
+		str_printf(s, "in the header of block 0x%" PRIx64, b->addr);
+	else if (!a->offset)
+		str_adds(s, "the start of a block");
+	else
+		str_printf(s, "%" PRId64 " bytes into block 0x%" PRIx64,
+			   a->offset, b->addr);
+	str_printf(s, " of %" PRIu64 " bytes in %s: ", b->size,
+		   h->arenas[b->arena].name);
+	say_state(s, a);
+}
+
+static void say_extent(struct str *s, const struct damage_at *a,
+		       const struct heap *h)
+{
+	const char *arena = h->arenas[a->extent->arena].name;
+
+	switch (a->extent->kind) {
+	case EXTENT_OVERHEAD:
+		str_printf(s, "%s's own data", arena);
+		break;
+	case EXTENT_FOREIGN:
+		str_printf(s, "inside %s, but not malloc's", arena);
+		break;
+	default:
+		str_printf(s, "in a part of %s that was not decoded", arena);
+		break;
+	}
+}
+
+static void say_place(struct str *s, const struct damage_at *a,
+		      const struct heap *h)
+{
+	if (!a->seg)
+		str_adds(s, "not mapped");
+	else if (a->has_block)
+		say_block(s, a, h);
+	else if (a->extent)
+		say_extent(s, a, h);
+	else if (a->map)
+		str_printf(s, "in a mapping: %s", a->map->what);
+	else
+		str_adds(s, "mapped");
+	if (a->seg && a->why != SPACE_OK)
+		str_printf(s, "; its bytes are %s", space_why_text(a->why));
+	if (a->note_addr)
+		str_printf(s, "; damaged at 0x%" PRIx64, a->note_addr);
+}
+
+void damage_at_init(struct damage_at *a, struct space *sp, struct heap *h,
+		    const struct where *w, vaddr addr)
+{
+	struct str s;
+
+	*a = (struct damage_at){
+		.addr = addr, .why = space_why(sp, addr),
+		.seg = space_seg(sp, addr), .map = where_map_at(w, addr),
+		.stack = where_stack_at(w, addr),
+		.extent = heap_extent_at(h, addr),
+	};
+	a->has_block = heap_find(h, addr, &a->block);
+	if (a->has_block) {
+		a->offset = (int64_t)(addr - a->block.addr);
+		find_cache(a, h);
+		read_words(a, sp);
+	}
+	find_neighbours(a, h);
+	find_note(a, h);
+	str_init(&s);
+	str_printf(&s, "0x%" PRIx64 " is ", addr);
+	say_place(&s, a, h);
+	a->text = str_take(&s);
+}
+
+void damage_at_fini(struct damage_at *a)
+{
+	free(a->text);
+	*a = (struct damage_at){ 0 };
+}

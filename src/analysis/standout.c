@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/standout.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/str.h"
+
+/*
+ * All sizes here are of stored bytes, as far as they are known: what was
+ * never touched costs nothing.  Thresholds are shares of private memory.
+ */
+#define SHARE_MIN 0.10
+#define UNDECODED_MIN 0.001	/* of the heaps */
+
+enum {
+	BYTES_MIN = 1 << 20,	/* below, a share means nothing */
+	ARENAS_MIN = 4,		/* thread arenas that are many */
+};
+
+struct judge {
+	struct standout *s;
+	const struct standout_input *in;
+	uint64_t total;		/* private bytes that are stored */
+	/* Of arenas other than the main ones: */
+	uint64_t thread_arenas, orphans, thread_free;
+};
+
+/* ---- items ---- */
+
+static void add_item(struct standout *s, const char *rule, uint64_t weight,
+		     char *text)
+{
+	size_t i = s->n_items;
+
+	while (i && s->item[i - 1].weight < weight) {
+		s->item[i] = s->item[i - 1];
+		i--;
+	}
+	s->item[i] = (struct standout_item){ rule, weight, text };
+	if (s->n_items < STANDOUT_MAX)
+		s->n_items++;
+	else
+		free(s->item[STANDOUT_MAX].text);
+	free(s->nothing);
+	s->nothing = NULL;
+}
+
+static char *format(const char *fmt, va_list ap)
+{
+	char *text;
+	va_list again;
+	int n;
+
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	text = mem_alloc((size_t)(n < 0 ? 0 : n) + 1);
+	*text = '\0';
+	if (n > 0)
+		vsnprintf(text, (size_t)n + 1, fmt, ap);
+	return text;
+}
+
+void standout_add(struct standout *s, const char *rule, uint64_t weight,
+		  const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	add_item(s, rule, weight, format(fmt, ap));
+	va_end(ap);
+}
+
+static PRINTF_LIKE(2, 3) void set_text(char **text, const char *fmt, ...)
+{
+	va_list ap;
+
+	free(*text);
+	va_start(ap, fmt);
+	*text = format(fmt, ap);
+	va_end(ap);
+}
+
+/* ---- figures ---- */
+
+struct size {
+	char text[NUM_MAX];
+};
+
+static struct size size(uint64_t bytes)
+{
+	struct size s;
+
+	num_format_size(s.text, bytes);
+	return s;
+}
+
+/* Much of the process, and much at all? */
+static bool is_much(const struct judge *j, uint64_t bytes)
+{
+	return bytes >= BYTES_MIN && num_share(bytes, j->total) >= SHARE_MIN;
+}
+
+static bool is_main(const struct arena *a)
+{
+	return a->contiguous || strstr(a->name, " main");
+}
+
+static void count_arenas(struct judge *j)
+{
+	const struct heap *h = j->in->heap;
+
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		const struct arena *a = &h->arenas[i];
+
+		if (!a->addr || is_main(a))
+			continue;
+		j->thread_arenas++;
+		j->orphans += a->attached == 0;
+		j->thread_free += j->in->fragment->arenas[i].free.stored;
+	}
+}
+
+/* ---- rules ---- */
+
+/* Gravest of all: what the C library said, then what the walk met. */
+static void rule_damage(struct judge *j)
+{
+	const struct damage *d = j->in->damage;
+	uint64_t n = d->n_cases + d->cases_dropped;
+
+	if (d->abort.code)
+		standout_add(j->s, "abort", UINT64_MAX,
+			     "glibc ended the process: %s.  Usual cause: %s.",
+			     d->abort.noticed, d->abort.meaning);
+	else if (d->abort.found)
+		standout_add(j->s, "abort", UINT64_MAX,
+			     "The C library ended the process with a message.");
+	if (n == 1)
+		standout_add(j->s, "damage", UINT64_MAX - 1,
+			     "The heap is damaged: %s.", d->cases[0].text);
+	else if (n)
+		standout_add(j->s, "damage", UINT64_MAX - 1,
+			     "The heap is damaged in %" PRIu64 " places.  The "
+			     "first: %s.", n, d->cases[0].text);
+}
+
+static void rule_undecoded(struct judge *j)
+{
+	const struct where *w = j->in->where;
+	uint64_t bytes = w->row[WHERE_UNDECODED].bytes;
+	uint64_t heap = bytes + w->row[WHERE_USED].bytes +
+		w->row[WHERE_FREE].bytes + w->row[WHERE_CACHED].bytes +
+		w->row[WHERE_OVERHEAD].bytes;
+
+	if (bytes && num_share(bytes, heap) >= UNDECODED_MIN)
+		standout_add(j->s, "undecoded", UINT64_MAX - 2,
+			     "%s of the heaps could not be decoded; all "
+			     "figures may be off by so much.",
+			     size(bytes).text);
+}
+
+static void rule_trimmable(struct judge *j)
+{
+	const struct fragment *f = j->in->fragment;
+	uint64_t bytes = f->total.trimmable.stored, threads = 0;
+	char more[80] = "";
+
+	if (!is_much(j, bytes))
+		return;
+	for (size_t i = 0; i < f->n_arenas; i++)
+		if (!is_main(&j->in->heap->arenas[i]))
+			threads += f->arenas[i].trimmable.stored;
+	if (threads)
+		snprintf(more, sizeof(more), "  %s of that is in the thread "
+			 "arenas.", threads == bytes ? "All" :
+			 size(threads).text);
+	standout_add(j->s, "trimmable", bytes,
+		     "%s of the free memory lies in whole pages: "
+		     "malloc_trim(3) would return it.%s", size(bytes).text,
+		     more);
+}
+
+/* "by 2001 blocks of 208 bytes", the kind that holds the most. */
+static void pin_text(const struct fragment_pin *p, char *ret, size_t n)
+{
+	snprintf(ret, n, "%" PRIu64 " %s of %s%" PRIu64 " bytes", p->blocks,
+		 p->state == BLOCK_CACHED ?
+		 "free blocks in thread caches" : p->blocks == 1 ?
+		 "block" : "blocks", p->size >= USAGE_EXACT ? "at least " : "",
+		 p->size);
+}
+
+static void rule_pinned(struct judge *j)
+{
+	const struct fragment *f = j->in->fragment;
+	uint64_t bytes = f->total.pinned_bytes;
+	char pin[96];
+
+	if (!is_much(j, bytes) || !f->n_pins)
+		return;
+	pin_text(&f->pins[0], pin, sizeof(pin));
+	standout_add(j->s, "pinned", bytes,
+		     "%s of the free memory is on %" PRIu64 " pages that also "
+		     "hold blocks in use, and cannot be returned; %s hold %s "
+		     "of it.", size(bytes).text, f->total.pinned_pages, pin,
+		     size(f->pins[0].free_bytes).text);
+}
+
+/* The largest mapping that has bytes in a row. */
+static const struct where_map *largest_map(const struct where *w,
+					   enum where_row row)
+{
+	const struct where_map *best = NULL;
+
+	for (size_t i = 0; i < w->n_maps; i++)
+		if (w->maps[i].row[row] && (!best || w->maps[i].row[row] >
+					    best->row[row]))
+			best = &w->maps[i];
+	return best;
+}
+
+static void rule_anonymous(struct judge *j)
+{
+	const struct where *w = j->in->where;
+	uint64_t bytes = w->row[WHERE_ANONYMOUS].stored;
+	const struct where_map *map = largest_map(w, WHERE_ANONYMOUS);
+
+	if (!is_much(j, bytes) || !map)
+		return;
+	standout_add(j->s, "anonymous", bytes,
+		     "%s is anonymous memory of no allocator known here; the "
+		     "largest piece, %s, begins at 0x%" PRIx64 ".",
+		     size(bytes).text, size(map->row[WHERE_ANONYMOUS]).text,
+		     map->start);
+}
+
+static void rule_cached(struct judge *j)
+{
+	uint64_t bytes = j->in->where->row[WHERE_CACHED].stored;
+
+	if (is_much(j, bytes))
+		standout_add(j->s, "cached", bytes,
+			     "%s is free, but in thread caches and fastbins, "
+			     "where only the next request of the same size "
+			     "finds it.", size(bytes).text);
+}
+
+static void rule_arenas(struct judge *j)
+{
+	char orphans[64] = "";
+
+	if (!is_much(j, j->thread_free) || j->thread_arenas < ARENAS_MIN)
+		return;
+	if (j->orphans)
+		snprintf(orphans, sizeof(orphans),
+			 "; %" PRIu64 " of them have no thread", j->orphans);
+	standout_add(j->s, "arenas", j->thread_free,
+		     "%" PRIu64 " thread arenas keep %s free%s.",
+		     j->thread_arenas, size(j->thread_free).text, orphans);
+}
+
+static void rule_stacks(struct judge *j)
+{
+	const struct where *w = j->in->where;
+	uint64_t living = w->row[WHERE_STACKS].stored;
+	uint64_t dead = w->row[WHERE_DEAD_STACKS].stored;
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < w->n_stacks; i++)
+		n += w->stacks[i].thread != WHERE_NO_THREAD;
+	if (is_much(j, living))
+		standout_add(j->s, "stacks", living,
+			     "%s is the stacks of %" PRIu64 " threads.",
+			     size(living).text, n);
+	if (is_much(j, dead))
+		standout_add(j->s, "dead-stacks", dead,
+			     "%s is stacks of threads that are gone, kept for "
+			     "new ones.", size(dead).text);
+}
+
+static void rule_data(struct judge *j)
+{
+	const struct where *w = j->in->where;
+	uint64_t bytes = w->row[WHERE_DATA].stored;
+	const struct where_map *map = largest_map(w, WHERE_DATA);
+
+	if (!is_much(j, bytes) || !map)
+		return;
+	standout_add(j->s, "data", bytes,
+		     "%s is data of the program and its libraries; the most, "
+		     "%s, is %s.", size(bytes).text,
+		     size(map->row[WHERE_DATA]).text, map->what);
+}
+
+/* Untouched pages of a kernel's core are holes in the file. */
+static void rule_untouched(struct judge *j)
+{
+	const struct where_amount *used = &j->in->where->row[WHERE_USED];
+	uint64_t bytes = used->bytes - used->stored;
+
+	if (j->in->sp->holes == HOLES_KEPT && bytes >= BYTES_MIN &&
+	    num_share(bytes, used->bytes) >= SHARE_MIN)
+		standout_add(j->s, "untouched", bytes,
+			     "%s of the blocks in use was never touched and "
+			     "costs no memory.", size(bytes).text);
+}
+
+static void rule_one_size(struct judge *j)
+{
+	const struct usage *u = j->in->usage;
+	const struct usage_class *best = NULL;
+
+	for (size_t i = 0; i < u->n_classes; i++)
+		if (!best || u->classes[i].used.bytes > best->used.bytes)
+			best = &u->classes[i];
+	/* A few large blocks are no pattern. */
+	if (!best || best->used.blocks < 100 || best->min != best->max ||
+	    !is_much(j, best->used.bytes))
+		return;
+	standout_add(j->s, "one-size", best->used.bytes,
+		     "%s is %" PRIu64 " blocks in use of one size, %" PRIu64
+		     " bytes.", size(best->used.bytes).text,
+		     best->used.blocks, best->min);
+}
+
+/* ---- advice ---- */
+
+static void advise_damage(struct judge *j)
+{
+	struct standout *s = j->s;
+
+	s->advice_rule = "damage";
+	set_text(&s->advice, "Run the program with AddressSanitizer or "
+		 "valgrind: they stop at the wrong write itself.");
+	set_text(&s->reason, "malloc notices an overwritten header only when "
+		 "it meets it, long after the write.");
+}
+
+static void advise_arenas(struct judge *j)
+{
+	struct standout *s = j->s;
+
+	s->advice_rule = "arenas";
+	set_text(&s->advice, "Set MALLOC_ARENA_MAX=2, or M_ARENA_MAX with "
+		 "mallopt(3): fewer arenas keep less.");
+	set_text(&s->reason, "%" PRIu64 " thread arenas keep %s free that "
+		 "other threads cannot use.", j->thread_arenas,
+		 size(j->thread_free).text);
+}
+
+static void advise_trim(struct judge *j)
+{
+	struct standout *s = j->s;
+
+	s->advice_rule = "trim";
+	set_text(&s->advice, "Call malloc_trim(3) with 0 after a peak.");
+	set_text(&s->reason, "It would return %s now; free() alone returns "
+		 "only what is at the end of a heap.",
+		 size(j->in->fragment->total.trimmable.stored).text);
+}
+
+static void advise_pinned(struct judge *j)
+{
+	const struct fragment *f = j->in->fragment;
+	struct standout *s = j->s;
+	char pin[96];
+
+	pin_text(&f->pins[0], pin, sizeof(pin));
+	s->advice_rule = "pinned";
+	set_text(&s->advice, "malloc_trim(3) will not help much: it would "
+		 "return %s.  Allocate what lives long apart from what is "
+		 "freed soon.", size(f->total.trimmable.stored).text);
+	set_text(&s->reason, "%s of the free memory is pinned, most by %s.",
+		 size(f->total.pinned_bytes).text, pin);
+}
+
+static void advise_elsewhere(struct judge *j)
+{
+	uint64_t bytes = j->in->where->row[WHERE_ANONYMOUS].stored;
+	char share[NUM_MAX];
+	struct standout *s = j->s;
+
+	num_format_share(share, num_share(bytes, j->total));
+	s->advice_rule = "not-malloc";
+	set_text(&s->advice, "Look for mmap(2) or another allocator: this is "
+		 "not malloc's memory.");
+	set_text(&s->reason, "%s, %s of all, is anonymous memory that no "
+		 "allocator known here has.", size(bytes).text, share);
+}
+
+/* The one that speaks of the most bytes; damage goes before all. */
+static void advise(struct judge *j)
+{
+	const struct fragment *f = j->in->fragment;
+	const struct damage *d = j->in->damage;
+	bool many = j->thread_arenas >= ARENAS_MIN &&
+		j->thread_free > f->total.free.stored / 2;
+	struct {
+		uint64_t bytes;
+		void (*advise)(struct judge *j);
+	} rows[] = {
+		{ many ? j->thread_free : 0, advise_arenas },
+		{ f->total.trimmable.stored, advise_trim },
+		{ f->n_pins ? f->total.pinned_bytes : 0, advise_pinned },
+		{ j->in->where->row[WHERE_ANONYMOUS].stored,
+		  advise_elsewhere },
+	};
+	size_t best = 0;
+
+	if (d->n_cases || (d->abort.code && strcmp(d->abort.code,
+						    "assertion"))) {
+		advise_damage(j);
+		return;
+	}
+	for (size_t i = 1; i < countof(rows); i++)
+		if (rows[i].bytes > rows[best].bytes)
+			best = i;
+	if (is_much(j, rows[best].bytes))
+		rows[best].advise(j);
+}
+
+static void say_nothing(struct judge *j)
+{
+	const struct where *w = j->in->where;
+	char share[NUM_MAX];
+
+	num_format_share(share, num_share(w->row[WHERE_FREE].stored +
+					  w->row[WHERE_CACHED].stored,
+					  j->total));
+	set_text(&j->s->nothing, "Nothing unusual: %s free.", share);
+}
+
+void standout_init(struct standout *s, const struct standout_input *in)
+{
+	static void (*const rules[])(struct judge *) = {
+		rule_damage, rule_undecoded, rule_trimmable, rule_pinned,
+		rule_anonymous, rule_cached, rule_arenas, rule_stacks,
+		rule_data, rule_untouched, rule_one_size,
+	};
+	struct judge j = { .s = s, .in = in, .total = in->where->total.stored };
+
+	*s = (struct standout){ 0 };
+	count_arenas(&j);
+	for (size_t i = 0; i < countof(rules); i++)
+		rules[i](&j);
+	if (!s->n_items)
+		say_nothing(&j);
+	advise(&j);
+}
+
+void standout_fini(struct standout *s)
+{
+	for (size_t i = 0; i < s->n_items; i++)
+		free(s->item[i].text);
+	free(s->nothing);
+	free(s->advice);
+	free(s->reason);
+	*s = (struct standout){ 0 };
+}
