@@ -29,6 +29,10 @@ void build_findings(struct report *r, const struct report_input *in);
 void build_abort(struct report *r, const struct report_input *in);
 void build_at(struct report *r, const struct report_input *in);
 
+/* What a mapping is; a redacted report does not name plain files. */
+const char *map_what(const struct report *r, struct space *sp,
+		     const struct where_map *map);
+
 /* "SIGABRT", or "signal 77" in ret. */
 const char *signal_name(int signal, char ret[16]);
 

@@ -85,10 +85,10 @@ static void build_at_object(struct report *r, const struct report_input *in)
 		table_set_text(t, T_TEXT, a->text);
 	table_set_text(t, T_WHY, a->why == SPACE_OK ? "in the file"
 						    : space_why_text(a->why));
-	if (a->map && !(r->options->redact && !a->extent))
+	if (a->map)
 		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64
 			     ", %s", a->map->start, a->map->end,
-			     a->map->what);
+			     map_what(r, in->sp, a->map));
 	else if (a->seg)
 		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64,
 			     a->seg->start, a->seg->end);
@@ -173,6 +173,7 @@ static void build_bytes(struct report *r, struct space *sp,
 	vaddr start = round_down(a->addr, DUMP_LINE);
 	vaddr end;
 
+	t->whole = true;
 	if (a->has_block && a->addr - a->block.start <
 	    DUMP_LINE * (DUMP_LINES - 1))
 		start = a->block.start;

@@ -11,12 +11,13 @@
 
 #include "base/num.h"
 
-enum { I_RULE, I_BYTES, I_TEXT, I_REASON, I_COLUMNS };
+enum { I_SENTENCE, I_RULE, I_BYTES, I_TEXT, I_REASON, I_COLUMNS };
 
 static const struct column item_columns[I_COLUMNS] = {
+	[I_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
 	[I_RULE] = COLUMN("rule", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[I_BYTES] = COLUMN("bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
-	[I_TEXT] = COLUMN("text", "", TEXT),
+	[I_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[I_REASON] = COLUMN("reason", "", TEXT, .flags = COLUMN_NO_TEXT),
 };
 
@@ -31,6 +32,8 @@ static void build_advice(struct report *r, const struct standout *s)
 	table_row(t);
 	table_set_text(t, I_RULE, s->advice_rule);
 	table_set_text(t, I_TEXT, s->advice);
+	table_printf(t, I_SENTENCE, "%s  %s", s->advice,
+		     s->reason ? s->reason : "");
 	if (s->reason)
 		table_set_text(t, I_REASON, s->reason);
 }
@@ -48,11 +51,13 @@ void build_standout(struct report *r, const struct report_input *in)
 		table_set_text(t, I_RULE, s->item[i].rule);
 		table_set(t, I_BYTES, s->item[i].weight);
 		table_set_text(t, I_TEXT, s->item[i].text);
+		table_set_text(t, I_SENTENCE, s->item[i].text);
 	}
 	if (!s->n_items && s->nothing) {
 		table_row(t);
 		table_set_text(t, I_RULE, "nothing");
 		table_set_text(t, I_TEXT, s->nothing);
+		table_set_text(t, I_SENTENCE, s->nothing);
 	}
 	build_advice(r, s);
 }
@@ -120,10 +125,11 @@ static void set_sentence(struct table *t, const struct report *r,
 		num_format_size(size, n->skipped_bytes);
 		str_printf(&s, ", %s skipped", size);
 	}
-	if (c && c->text)
-		str_printf(&s, ".  %s", c->text);
-	if (c && c->value_text[0] && !r->options->redact)
-		str_printf(&s, "  The bytes read \"%s\".", c->value_text);
+	if (c && c->text && c->text[0])
+		str_printf(&s, ".  %c%s.", toupper((unsigned char)c->text[0]),
+			   c->text + 1);
+	if (c && c->fill == FILL_TEXT && !r->options->redact)
+		str_printf(&s, "  Its bytes read \"%s\".", c->value_text);
 	table_set_bytes(t, N_SENTENCE, s.text, s.len);
 	str_fini(&s);
 }

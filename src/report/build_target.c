@@ -275,13 +275,15 @@ static const struct column map_columns[M_COLUMNS] = {
 	[M_WHAT] = COLUMN("what", "what it is", TEXT, .flags = COLUMN_PATH),
 };
 
-/* A mapped file that is no program or library has a name that may tell. */
-static bool is_plain_file(struct space *sp, const struct where_map *map)
+const char *map_what(const struct report *r, struct space *sp,
+		     const struct where_map *map)
 {
 	const struct seg *seg = space_seg(sp, map->start);
 
-	return seg && seg->file != SEG_NO_FILE &&
-	       sp->files[seg->file].module == SEG_NO_FILE;
+	if (r->options->redact && seg && seg->file != SEG_NO_FILE &&
+	    sp->files[seg->file].module == SEG_NO_FILE)
+		return "a file";
+	return map->what;
 }
 
 void build_mappings(struct report *r, const struct report_input *in)
@@ -304,10 +306,7 @@ void build_mappings(struct report *r, const struct report_input *in)
 			     m->flags & SEG_SHARED ? 's' : 'p');
 		table_set(t, M_MAPPINGS, m->mappings);
 		table_set(t, M_PRIVATE, m->is_private);
-		if (r->options->redact && is_plain_file(in->sp, m))
-			table_set_text(t, M_WHAT, "a file");
-		else
-			table_set_text(t, M_WHAT, m->what);
+		table_set_text(t, M_WHAT, map_what(r, in->sp, m));
 	}
 	table_sort(t, M_BYTES, false);
 }

@@ -41,7 +41,7 @@ static const struct {
 	[SECTION_MAPPINGS] = { "mappings", IN_JSON, build_mappings },
 	[SECTION_MODULES] = { "modules", IN_JSON, build_modules },
 	[SECTION_SETTINGS] = { "settings", IN_JSON, build_settings },
-	[SECTION_AT] = { "at", NO_WORD, build_at },
+	[SECTION_AT] = { "at", NO_WORD | IF_ROWS, build_at },
 	[SECTION_ABORT] = { "abort", IN_TEXT | IN_JSON | NO_WORD | IF_ROWS,
 			    build_abort },
 	[SECTION_FINDINGS] = { "findings", IN_TEXT | IN_JSON | IF_ROWS,

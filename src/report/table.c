@@ -295,6 +295,9 @@ static void redact_cell(const struct table *t, const struct column *column,
 
 void table_redact(struct table *t)
 {
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (t->columns[i].flags & COLUMN_CONTENT)
+			t->hidden |= UINT64_C(1) << i;
 	for (size_t i = 0; i < t->n_cells; i++)
 		redact_cell(t, &t->columns[i % t->n_columns], &t->cells[i]);
 }
