@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/standout.h"
+
+#include "unit/check.h"
+
+/* Everything that the rules read, with nothing remarkable in it. */
+struct world {
+	struct space sp;
+	struct heap heap;
+	struct where where;
+	struct usage usage;
+	struct fragment fragment;
+	struct damage damage;
+	struct standout s;
+	struct arena arenas[9];
+	struct fragment_arena free_of[9];
+};
+
+static void set_row(struct world *w, enum where_row row, uint64_t bytes,
+		    uint64_t stored)
+{
+	w->where.row[row] = (struct where_amount){ bytes, stored };
+	w->where.total.bytes += bytes;
+	w->where.total.stored += stored;
+}
+
+static void begin(struct world *w)
+{
+	*w = (struct world){ .sp = { .holes = HOLES_KEPT } };
+	w->heap.arenas = w->arenas;
+	w->heap.n_arenas = 1;
+	w->fragment.arenas = w->free_of;
+	w->fragment.n_arenas = 1;
+	strcpy(w->arenas[0].name, "glibc main");
+	w->arenas[0].contiguous = true;
+	w->arenas[0].addr = 1;
+	set_row(w, WHERE_USED, 96 * MIB, 96 * MIB);
+	set_row(w, WHERE_FREE, 4 * MIB, 4 * MIB);
+}
+
+static void finish(struct world *w)
+{
+	standout_init(&w->s, &(struct standout_input){
+		&w->sp, &w->heap, &w->where, &w->usage, &w->fragment,
+		&w->damage,
+	});
+}
+
+static void end(struct world *w)
+{
+	standout_fini(&w->s);
+}
+
+TEST(nothing_unusual)
+{
+	struct world w;
+
+	begin(&w);
+	finish(&w);
+	CHECK_U64(w.s.n_items, 0);
+	CHECK_STR(w.s.nothing, "Nothing unusual: 4.0% free.");
+	CHECK(!w.s.advice && !w.s.reason && !w.s.advice_rule);
+	standout_add(&w.s, "leaks", 3, "%d leaks.", 7);
+	CHECK(!w.s.nothing);
+	CHECK_STR(w.s.item[0].text, "7 leaks.");
+	end(&w);
+}
+
+TEST(an_empty_process)
+{
+	struct world w = { .sp = { .holes = HOLES_LOST } };
+
+	finish(&w);
+	CHECK_U64(w.s.n_items, 0);
+	CHECK_STR(w.s.nothing, "Nothing unusual: 0.0% free.");
+	end(&w);
+}
+
+TEST(whole_pages_are_free)
+{
+	struct world w;
+
+	begin(&w);
+	set_row(&w, WHERE_FREE, 64 * MIB, 64 * MIB);
+	w.fragment.total.trimmable = (struct fragment_bytes){ 1 << 30,
+							      40 * MIB };
+	w.free_of[0].trimmable.stored = 40 * MIB;
+	finish(&w);
+	CHECK_U64(w.s.n_items, 1);
+	CHECK_STR(w.s.item[0].rule, "trimmable");
+	CHECK_STR(w.s.item[0].text, "40.0M of the free memory lies in whole "
+		  "pages: malloc_trim(3) would return it.");
+	CHECK_STR(w.s.advice_rule, "trim");
+	CHECK_STR(w.s.reason, "It would return 40.0M now; free() alone "
+		  "returns only what is at the end of a heap.");
+	end(&w);
+}
+
+/* Below the threshold, and too little to speak of. */
+TEST(thresholds)
+{
+	struct world w;
+
+	begin(&w);
+	w.fragment.total.trimmable.stored = 10 * MIB - 1;
+	finish(&w);
+	CHECK_U64(w.s.n_items, 0);
+	CHECK(!w.s.advice);
+	end(&w);
+
+	begin(&w);
+	w.fragment.total.trimmable.stored = 10 * MIB;
+	finish(&w);
+	CHECK_U64(w.s.n_items, 1);
+	end(&w);
+
+	begin(&w);
+	w.where = (struct where){ 0 };
+	set_row(&w, WHERE_ANONYMOUS, MIB - 1, MIB - 1);
+	finish(&w);
+	CHECK_U64(w.s.n_items, 0);
+	end(&w);
+}
+
+TEST(pinned_pages)
+{
+	struct fragment_pin pin = {
+		.size = 208, .blocks = 2001, .free_bytes = 30 * MIB,
+	};
+	struct world w;
+
+	begin(&w);
+	w.fragment.pins = &pin;
+	w.fragment.n_pins = 1;
+	w.fragment.total.pinned_bytes = 31 * MIB;
+	w.fragment.total.pinned_pages = 8000;
+	w.fragment.total.trimmable.stored = 2 * MIB;
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "31.0M of the free memory is on 8000 pages"
+		  " that also hold blocks in use, and cannot be returned; 2001 "
+		  "blocks of 208 bytes hold 30.0M of it.");
+	CHECK_STR(w.s.advice, "malloc_trim(3) will not help much: it would "
+		  "return 2.00M.  Allocate what lives long apart from what is "
+		  "freed soon.");
+	CHECK_STR(w.s.reason, "31.0M of the free memory is pinned, most by "
+		  "2001 blocks of 208 bytes.");
+	end(&w);
+}
+
+TEST(many_arenas)
+{
+	struct world w;
+
+	begin(&w);
+	w.heap.n_arenas = w.fragment.n_arenas = 9;
+	for (int i = 1; i < 9; i++) {
+		snprintf(w.arenas[i].name, sizeof(w.arenas[i].name),
+			 "glibc %d", i);
+		w.arenas[i].addr = 1;
+		w.arenas[i].attached = i < 5 ? 0 : 1;
+		w.free_of[i].free.stored = 4 * MIB;
+	}
+	w.fragment.total.free.stored = 34 * MIB;
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "8 thread arenas keep 32.0M free; 4 of "
+		  "them have no thread.");
+	CHECK_STR(w.s.advice_rule, "arenas");
+	end(&w);
+}
+
+TEST(not_the_heap)
+{
+	struct where_map map = { .start = 0x7f0000000000, .what = NULL };
+	struct world w;
+
+	begin(&w);
+	map.row[WHERE_ANONYMOUS] = 300 * MIB;
+	w.where.maps = &map;
+	w.where.n_maps = 1;
+	set_row(&w, WHERE_ANONYMOUS, 300 * MIB, 300 * MIB);
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "300M is anonymous memory of no allocator "
+		  "known here; the largest piece, 300M, begins at "
+		  "0x7f0000000000.");
+	CHECK_STR(w.s.advice_rule, "not-malloc");
+	CHECK_STR(w.s.reason, "300M, 75.0% of all, is anonymous memory that no "
+		  "allocator known here has.");
+	end(&w);
+}
+
+/* Damage goes first whatever it weighs; five at most, by weight. */
+TEST(order_and_number)
+{
+	static char text[] = "the size field is wrong";
+	struct damage_case c = { .text = text };
+	struct usage_class k = {
+		.min = 112, .max = 112, .used = { 800000, 85 * MIB },
+	};
+	struct world w;
+
+	begin(&w);
+	set_row(&w, WHERE_UNDECODED, MIB, MIB);
+	set_row(&w, WHERE_CACHED, 30 * MIB, 30 * MIB);
+	set_row(&w, WHERE_STACKS, 20 * MIB, 20 * MIB);
+	set_row(&w, WHERE_DEAD_STACKS, 40 * MIB, 40 * MIB);
+	w.usage.classes = &k;
+	w.usage.n_classes = 1;
+	w.damage.cases = &c;
+	w.damage.n_cases = 1;
+	w.damage.cases_dropped = 2;
+	finish(&w);
+	CHECK_U64(w.s.n_items, 5);
+	CHECK_STR(w.s.item[0].rule, "damage");
+	CHECK_STR(w.s.item[0].text, "The heap is damaged in 3 places.  The "
+		  "first: the size field is wrong.");
+	CHECK_STR(w.s.item[1].rule, "undecoded");
+	CHECK_STR(w.s.item[2].rule, "one-size");
+	CHECK_STR(w.s.item[3].rule, "dead-stacks");
+	CHECK_STR(w.s.item[4].rule, "cached");
+	CHECK_STR(w.s.advice_rule, "damage");
+	standout_add(&w.s, "small", 1, "least");
+	CHECK_STR(w.s.item[4].rule, "cached");
+	standout_add(&w.s, "leaks", 50 * MIB, "50M leaked.");
+	CHECK_STR(w.s.item[3].rule, "leaks");
+	CHECK_STR(w.s.item[4].rule, "dead-stacks");
+	end(&w);
+}
+
+TEST(blocks_never_touched)
+{
+	struct world w;
+
+	begin(&w);
+	set_row(&w, WHERE_USED, 400 * MIB, 96 * MIB);
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "304M of the blocks in use was never "
+		  "touched and costs no memory.");
+	CHECK(!w.s.advice);
+	end(&w);
+
+	/* Without a map of holes nobody knows. */
+	begin(&w);
+	set_row(&w, WHERE_USED, 400 * MIB, 96 * MIB);
+	w.sp.holes = HOLES_LOST;
+	finish(&w);
+	CHECK_U64(w.s.n_items, 0);
+	end(&w);
+}
+
+TEST(the_c_library_spoke)
+{
+	struct world w;
+
+	begin(&w);
+	w.damage.abort = (struct damage_abort){
+		.found = true, .code = "corrupted-top-size", .noticed = "A",
+		.meaning = "B",
+	};
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "glibc ended the process: A.  Usual cause:"
+		  " B.");
+	CHECK_STR(w.s.advice_rule, "damage");
+	end(&w);
+}
