@@ -296,7 +296,7 @@ static void write_label(const struct layout *l, struct line *line,
 static void write_bar(const struct layout *l, struct line *line,
 		      const struct cell *row)
 {
-	size_t room = l->line + 2 < LINE ? LINE - l->line - 1 : 0;
+	size_t room = l->line + 2 < LINE ? LINE - l->line - 2 : 0;
 	uint64_t value = 0;
 	size_t n;
 

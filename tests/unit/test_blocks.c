@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/blocks.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "check.h"
+
+enum { HEAP = 0x10000, BIG = 0x7f0000000 };
+
+/* used 48, tcache 32 of thread 7, bin 64, used 112; one mmapped. */
+static void make(struct heap *h)
+{
+	uint32_t id;
+	size_t x;
+
+	heap_init(h);
+	id = heap_add_allocator(h, "glibc", "2.36", "by hand");
+	heap_add_arena(h, id, 1, "glibc main");
+	heap_add_arena(h, id, 0, "glibc mmapped");
+	x = heap_add_blocks(h, 0, HEAP, HEAP + 256, 4, 16, 8);
+	extent_mark(&h->extents[x], HEAP);
+	extent_mark(&h->extents[x], HEAP + 48);
+	extent_set_state(&h->extents[x], HEAP + 48, BLOCK_CACHED);
+	extent_mark(&h->extents[x], HEAP + 80);
+	extent_set_state(&h->extents[x], HEAP + 80, BLOCK_BINNED);
+	extent_mark(&h->extents[x], HEAP + 144);
+	heap_add_mmapped(h, 1, BIG, BIG + 0x21000, BIG + 16, false);
+	MEM_PUSH(h->caches, h->n_caches, h->cap_caches) =
+		(struct thread_cache){ .tid = 7, .blocks = 1, .bytes = 32 };
+	MEM_PUSH(h->cached, h->n_cached, h->cap_cached) =
+		(struct cached){ .start = HEAP + 48, .cache = 0 };
+	heap_finish(h);
+}
+
+static struct err err;
+
+static const char *list(const char *expr, enum report_format format)
+{
+	static char text[5000];
+	struct filter filter = { 0 };
+	struct heap h;
+	struct out o;
+	int fd = memfd_create("blocks", 0);
+	ssize_t n;
+	size_t n_columns;
+	const struct column *columns = block_columns(&n_columns);
+
+	make(&h);
+	if (expr && !CHECK(filter_compile(&filter, "--filter", expr, columns,
+					  n_columns, &err)))
+		printf("# %s\n", err.msg);
+	out_open_fd(&o, dup(fd));
+	blocks_write(&h, expr ? &filter : NULL, format, &o);
+	CHECK(out_close(&o, &err));
+	filter_fini(&filter);
+	heap_fini(&h);
+	n = pread(fd, text, sizeof(text) - 1, 0);
+	text[n] = '\0';
+	close(fd);
+	return text;
+}
+
+TEST(lines_of_text)
+{
+	CHECK_STR(list(NULL, REPORT_TEXT),
+"ADDRESS                   SIZE  STATE     ARENA\n"
+"0x10010                     48  used      glibc main\n"
+"0x10040                     32  tcache    glibc main\n"
+"0x10060                     64  bin       glibc main\n"
+"0x100a0                    112  used      glibc main\n"
+"0x7f0000010             135168  used      glibc mmapped\n");
+}
+
+TEST(lines_of_json)
+{
+	CHECK_STR(list(NULL, REPORT_JSON),
+"{\"address\":\"0x10010\",\"size\":48,\"usable\":40,\"state\":\"used\","
+"\"arena\":\"glibc main\"}\n"
+"{\"address\":\"0x10040\",\"size\":32,\"usable\":24,\"state\":\"tcache\","
+"\"arena\":\"glibc main\",\"thread\":7}\n"
+"{\"address\":\"0x10060\",\"size\":64,\"usable\":48,\"state\":\"bin\","
+"\"arena\":\"glibc main\"}\n"
+"{\"address\":\"0x100a0\",\"size\":112,\"usable\":104,\"state\":\"used\","
+"\"arena\":\"glibc main\"}\n"
+"{\"address\":\"0x7f0000010\",\"size\":135168,\"usable\":135152,"
+"\"state\":\"used\",\"arena\":\"glibc mmapped\",\"mmapped\":true}\n");
+}
+
+TEST(lines_of_csv)
+{
+	CHECK_STR(list("state=tcache", REPORT_CSV),
+"address,size,usable,state,arena,mmapped,thread\n"
+"0x10040,32,24,tcache,glibc main,false,7\n");
+}
+
+/* The first column of each line, apart by blanks. */
+static const char *addresses(const char *expr)
+{
+	static char ret[200];
+	const char *text = list(expr, REPORT_CSV);
+	size_t n = 0;
+
+	ret[0] = '\0';
+	while ((text = strchr(text, '\n')) && text[1]) {
+		text++;
+		n += (size_t)snprintf(ret + n, sizeof(ret) - n, "%s%.*s",
+				      n ? " " : "", (int)strcspn(text, ","),
+				      text);
+	}
+	return ret;
+}
+
+TEST(filters_choose)
+{
+	CHECK_STR(addresses("used"), "0x10010 0x100a0 0x7f0000010");
+	CHECK_STR(addresses("free"), "0x10040 0x10060");
+	CHECK_STR(addresses("!used !free"), "");
+	CHECK_STR(addresses("mmapped"), "0x7f0000010");
+	CHECK_STR(addresses("thread=7"), "0x10040");
+	CHECK_STR(addresses("thread!=7 free"), "0x10060");
+	CHECK_STR(addresses("size>=48 size<112"), "0x10010 0x10060");
+	CHECK_STR(addresses("usable=40"), "0x10010");
+	CHECK_STR(addresses("arena=\"glibc main\" size>64"), "0x100a0");
+	CHECK_STR(addresses("allocator=tcmalloc"), "");
+	CHECK_STR(addresses("address>=0x10060 address<7f0000000"),
+		  "0x10060 0x100a0");
+}
+
+static void usage_of(const char *expr, struct usage *ret)
+{
+	struct filter filter;
+	struct heap h;
+	size_t n;
+	const struct column *columns = block_columns(&n);
+
+	make(&h);
+	CHECK(filter_compile(&filter, "--filter", expr, columns, n, &err));
+	blocks_usage(ret, &h, &filter);
+	filter_fini(&filter);
+	heap_fini(&h);
+}
+
+TEST(classes_of_matching_blocks)
+{
+	struct usage u;
+
+	usage_of("size>=48", &u);
+	CHECK_U64(u.n_classes, 4);
+	CHECK_U64(u.classes[0].min, 48);
+	CHECK_U64(u.classes[0].used.bytes, 48);
+	CHECK_U64(u.classes[1].free.blocks, 1);
+	CHECK_U64(u.classes[3].min, 131072);
+	CHECK_U64(u.classes[3].max, 262143);
+	CHECK_U64(u.classes[3].mmapped.blocks, 1);
+	CHECK_U64(u.classes[3].used.bytes, 135168);
+	CHECK_U64(u.classes[3].example, BIG + 16);
+	CHECK_U64(u.total.used.blocks, 3);
+	CHECK_U64(u.total.free.bytes, 64);
+	usage_fini(&u);
+}
+
+/* The same as the usage of all, if the filter lets all pass. */
+TEST(a_filter_of_all_gives_the_usage_of_all)
+{
+	struct usage all, u;
+	struct heap h;
+
+	make(&h);
+	usage_init(&all, &h, USAGE_ALL_ARENAS);
+	usage_of("size>0", &u);
+	CHECK_U64(u.n_classes, all.n_classes);
+	for (size_t i = 0; i < u.n_classes && i < all.n_classes; i++) {
+		CHECK_U64(u.classes[i].min, all.classes[i].min);
+		CHECK_U64(u.classes[i].max, all.classes[i].max);
+		CHECK_U64(u.classes[i].used.bytes, all.classes[i].used.bytes);
+		CHECK_U64(u.classes[i].free.bytes, all.classes[i].free.bytes);
+	}
+	usage_fini(&all);
+	usage_fini(&u);
+	heap_fini(&h);
+}
