@@ -87,6 +87,8 @@ ok "size overwritten, other arena" hold --damaged --missed=1 -- dynamic \
 ok "overflow" hold --damaged --missed=2 --false=5 -- dynamic $few \
 	corrupt=overflow
 ok "cache link overwritten" hold --damaged -- dynamic $few corrupt=tcache
+ok "cache link overwritten, the last" hold --damaged -- dynamic $few \
+	corrupt=tcache-end
 ok "bin link overwritten" hold --damaged -- dynamic $few corrupt=unsorted
 
 for kind in static i386 i386-static; do

@@ -23,7 +23,7 @@
  *   nobrk=N     after N operations of main the break cannot grow [0: never]
  *   decoy=N     mappings that look like malloc's and are not [0]
  *   corrupt=KIND  damage one thing at the very end: size, size-thread,
- *               overflow, tcache, unsorted
+ *               overflow, tcache, tcache-end, unsorted
  *   wait=1      sleep instead of dying
  *
  * Static: link with -DWRAP and --wrap for each function in the list below.
@@ -305,7 +305,8 @@ struct worker {
 	void **slots;		/* blocks it holds; NULL is empty */
 	size_t *sizes;
 	size_t n_slots, n_live;
-	void *cached;		/* a block it freed into its cache */
+	/* Blocks it freed into its cache: in a list's middle, and at its end. */
+	void *cached, *cached_end;
 	void *unsorted;		/* and one it freed that no cache takes */
 };
 
@@ -450,9 +451,14 @@ static void fill_caches(struct worker *w)
 			p[i] = take('m', 0, size, true);
 		for (size_t i = 0; i < n; i++)
 			give(p[i]);
-		/* The first one found room in the cache: it was just used. */
+		/*
+		 * The first ones found room in the cache: as many were just
+		 * taken from it, or were never in it.
+		 */
 		if (size > 32 && size <= 1000)
-			w->cached = p[0];
+			w->cached_end = p[0];
+		if (size > 32 && size <= 1000 && n >= 5)
+			w->cached = p[2];
 	}
 }
 
@@ -690,6 +696,8 @@ static void damage(FILE *f)
 		memset(p + malloc_usable_size(p), 'A', 64);
 	else if (!strcmp(corrupt, "tcache"))
 		memcpy(p = workers[0].cached, &bad, W);
+	else if (!strcmp(corrupt, "tcache-end"))
+		memcpy(p = workers[0].cached_end, &bad, W);
 	else if (!strcmp(corrupt, "unsorted"))
 		memcpy(p = workers[0].unsorted, &bad, W);
 	else
