@@ -87,8 +87,10 @@ static inline bool planes_prev(const struct heap_extent *x, uint64_t g,
 	size_t w = g >> 6;
 	uint64_t bits;
 
-	if (w >= x->n_words)
-		return false;
+	if (w >= x->n_words) {
+		w = x->n_words - 1;
+		g = 63;
+	}
 	bits = x->planes[0][w] & ~UINT64_C(0) >> (63 - (g & 63));
 	while (!bits) {
 		if (!w)

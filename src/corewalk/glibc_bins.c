@@ -95,7 +95,7 @@ static void note_unlisted(struct glibc *g, struct glibc_arena *a)
 		  "%llu free chunks (%llu bytes) are in no bin, the first at "
 		  "0x%llx", (unsigned long long)blocks,
 		  (unsigned long long)bytes, (unsigned long long)first);
-	g->heap->notes[g->heap->n_notes - 1].minor = true;
+	heap_note_is_minor(g->heap);
 }
 
 /*
@@ -154,6 +154,8 @@ static bool is_first(struct stretches *s, vaddr chunk)
 		return true;
 	s->x = x;
 	granule = (chunk - x->start) >> x->shift;
+	if (granule >> 6 >= x->n_words)
+		return true;
 	return x->planes[1][granule >> 6] >> (granule & 63) & 1;
 }
 
@@ -186,6 +188,8 @@ static struct stretch *stretch_from(struct stretches *s, vaddr first)
 {
 	struct stretch key = { .first = first };
 
+	if (!s->n)
+		return NULL;
 	return bsearch(&key, s->all, s->n, sizeof(key), compare_stretches);
 }
 
@@ -231,13 +235,15 @@ static void choose_starts(struct stretches *s)
 						   x->shift));
 		}
 	}
-	qsort(s->all, s->n, sizeof(*s->all), compare_stretches);
+	if (s->n)
+		qsort(s->all, s->n, sizeof(*s->all), compare_stretches);
 }
 
 /* One of the walks that go on at the same time. */
 struct lane {
 	struct stretch *stretch;	/* NULL: nothing left to do */
 	vaddr at;
+	uint64_t left;		/* members to be marked */
 	bool fresh;		/* at may be another walk's start */
 };
 
@@ -253,6 +259,7 @@ static void lane_load(struct stretches *s, struct lane *l, size_t *next,
 			continue;
 		l->stretch = t;
 		l->at = t->first;
+		l->left = t->members;
 		l->fresh = false;
 		stretch_prefetch(s, l->at);
 		return;
@@ -278,7 +285,7 @@ static bool lane_step(struct stretches *s, struct lane *l,
 		x = glibc_extent(s->g, l->at);
 		if (x)
 			extent_set_state(x, l->at, *set);
-		if (next == t->last)
+		if (!--l->left)
 			return false;
 	} else {
 		t->members++;

@@ -709,7 +709,9 @@ void glibc_collect_anchors(struct glibc *g, struct glibc_arena *a)
 		if (space_word(g->sp, head + 2 * g->W, &first))
 			anchors_of_list(g, a, head, first, false);
 	}
-	qsort(a->anchors, a->n_anchors, sizeof(*a->anchors), compare_addr);
+	if (a->n_anchors)
+		qsort(a->anchors, a->n_anchors, sizeof(*a->anchors),
+		      compare_addr);
 	for (size_t i = 0; i < a->n_anchors; i++)
 		if (!kept || a->anchors[kept - 1] != a->anchors[i])
 			a->anchors[kept++] = a->anchors[i];

@@ -20,9 +20,13 @@ enum stop {
 	STOP_FENCE,		/* behind a fencepost */
 	STOP_BAD,		/* at a header that cannot be one */
 	STOP_HOLE,		/* at a header that is not in the file */
+	STOP_WINDOW,		/* at a chunk whose next one lies elsewhere */
 };
 
-/* One uninterrupted run of chunks. */
+/*
+ * One uninterrupted run of chunks in bytes that lie in one piece: an extent's
+ * planes are as large as what can be read, never as what a mapping claims.
+ */
 struct run {
 	struct glibc *g;
 	struct glibc_arena *a;
@@ -119,7 +123,7 @@ static enum block_state judge_footer(struct run *r, vaddr chunk,
 		  "free chunk 0x%llx is %llu bytes, but the word behind it "
 		  "says %llu", (unsigned long long)chunk,
 		  (unsigned long long)size, (unsigned long long)footer);
-	g->heap->notes[g->heap->n_notes - 1].minor = true;
+	heap_note_is_minor(g->heap);
 	r->a->unlisted++;
 	return BLOCK_UNLISTED;
 }
@@ -212,6 +216,59 @@ static enum stop run_stop(struct run *r, struct heap_extent *x)
 	return STOP_BAD;
 }
 
+/* What chunks of an arena in use look like, and which may be caches. */
+struct form {
+	uint64_t used_flags;
+	uint64_t tc_min, tc_span;
+};
+
+static struct form form_of(const struct run *r)
+{
+	uint64_t least = glibc_tcache_chunk(r->g, TCACHE_CHAR);
+	uint64_t most = glibc_tcache_chunk(r->g, TCACHE_SLOTS) + 2 * r->g->A;
+
+	return (struct form){
+		.used_flags = r->a->main ? 0 : CHUNK_NON_MAIN,
+		.tc_min = least, .tc_span = most - least,
+	};
+}
+
+/* A chunk of plausible size; false if it is none after all. */
+static inline __attribute__((always_inline)) bool
+take_chunk(struct run *r, struct heap_extent *x, vaddr p, uint64_t size_word,
+	   uint64_t *next_word, const struct form *f)
+{
+	uint64_t size = size_word & ~(uint64_t)CHUNK_FLAGS;
+
+	if ((*next_word & CHUNK_PREV_INUSE) &&
+	    (size_word & CHUNK_NON_MAIN) != f->used_flags) {
+		if (!free_by_footer(r, p, size))
+			return false;
+		*next_word &= ~(uint64_t)CHUNK_PREV_INUSE;
+	}
+	extent_mark(x, p);
+	if (!(*next_word & CHUNK_PREV_INUSE))
+		take_free(r, x, p, size, *next_word);
+	else if (size - f->tc_min <= f->tc_span)
+		try_tcache(r->g, p, size);
+	return true;
+}
+
+/* The last chunk of a window: its successor is elsewhere, or missing. */
+static enum stop run_leave(struct run *r, struct heap_extent *x,
+			   const struct form *f)
+{
+	uint64_t size = r->size_word & ~(uint64_t)CHUNK_FLAGS, next_word;
+
+	if (!space_word(r->g->sp, r->at + size + r->g->W, &next_word))
+		return STOP_HOLE;
+	if (!take_chunk(r, x, r->at, r->size_word, &next_word, f))
+		return STOP_BAD;
+	r->before = r->at;
+	r->at += size;
+	return STOP_WINDOW;
+}
+
 /*
  * The loop that everything else waits for: at each chunk one load, of the next
  * chunk's size.  W is a constant in each of the two copies.
@@ -220,14 +277,11 @@ static inline __attribute__((always_inline)) enum stop
 run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 {
 	struct glibc *g = r->g;
+	const struct form f = form_of(r);
 	vaddr p = r->at, top = r->a->top, end = r->end;
 	uint64_t s = r->size_word, min = g->MIN;
 	uint64_t never = CHUNK_MMAPPED | ((g->A - 1) & ~CHUNK_FLAGS) |
 		(r->a->main ? CHUNK_NON_MAIN : 0);
-	uint64_t used_flags = r->a->main ? 0 : CHUNK_NON_MAIN;
-	uint64_t tc_min = glibc_tcache_chunk(g, TCACHE_CHAR);
-	uint64_t tc_span = glibc_tcache_chunk(g, TCACHE_SLOTS) + 2 * g->A -
-		tc_min;
 
 	for (;;) {
 		uint64_t size = s & ~(uint64_t)CHUNK_FLAGS, next_word;
@@ -242,29 +296,14 @@ run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 			r->a->top = top = p;
 			break;
 		}
-		if (next < r->start || next >= r->limit ||
-		    r->limit - next < 2 * W) {
+		if (next >= r->limit || r->limit - next < 2 * W) {
 			r->at = p;
 			r->size_word = s;
-			if (!run_window(r, next))
-				return STOP_HOLE;
+			return run_leave(r, x, &f);
 		}
 		next_word = glibc_load(r->host + (next - r->start) + W, W);
-		if (next_word & CHUNK_PREV_INUSE) {
-			if ((s & CHUNK_NON_MAIN) != used_flags) {
-				if (!free_by_footer(r, p, size))
-					break;
-				next_word &= ~(uint64_t)CHUNK_PREV_INUSE;
-			}
-		}
-		if (next_word & CHUNK_PREV_INUSE) {
-			extent_mark(x, p);
-			if (size - tc_min <= tc_span)
-				try_tcache(g, p, size);
-		} else {
-			extent_mark(x, p);
-			take_free(r, x, p, size, next_word);
-		}
+		if (!take_chunk(r, x, p, s, &next_word, &f))
+			break;
 		r->before = p;
 		p = next;
 		s = next_word;
@@ -276,8 +315,6 @@ run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 
 static enum stop run_go(struct run *r, struct heap_extent *x)
 {
-	if (!run_window(r, r->at))
-		return STOP_HOLE;
 	r->size_word = glibc_load(r->host + r->g->W, r->g->W);
 	r->before = 0;
 	return r->g->W == 8 ? run_chunks(r, x, 8) : run_chunks(r, x, 4);
@@ -315,7 +352,8 @@ static enum chain follow(struct glibc *g, const struct glibc_arena *a,
 			return CHAIN_BROKEN;
 		size = s & ~(uint64_t)CHUNK_FLAGS;
 		if (is_fence(g, s)) {
-			*ret_end = p + (size ? 4 : 2) * g->W;
+			size = (size ? 4 : 2) * g->W;
+			*ret_end = p + min_u64(size, end - p);
 			return met && steps ? CHAIN_FENCE : CHAIN_BROKEN;
 		}
 		if (!a->top && size == end - p) {
@@ -384,12 +422,10 @@ static vaddr resync(struct glibc *g, struct glibc_arena *a, vaddr q,
 			y = glibc_first_chunk(g, seg->end) - g->A;
 			continue;
 		}
-		if (after_fence && !(s & CHUNK_PREV_INUSE))
+		g->budget--;
+		if ((after_fence && !(s & CHUNK_PREV_INUSE)) ||
+		    !plausible(g, a, s, end - y))
 			continue;
-		if (!plausible(g, a, s, end - y)) {
-			g->budget--;
-			continue;
-		}
 		if (follow(g, a, y, end, next_anchor(a, y, end), RESYNC_STEPS,
 			   &last) != CHAIN_BROKEN)
 			return y;
@@ -462,14 +498,18 @@ static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
 	heap_add_range(h, a->id, EXTENT_OVERHEAD, start, at);
 	for (;;) {
 		struct run r = { .g = g, .a = a, .at = at, .end = end };
-		size_t x = heap_add_blocks(h, a->id, at, end, shift,
-					   2 * g->W, g->W);
-		enum stop stop = run_go(&r, &h->extents[x]);
+		bool there = run_window(&r, at);
+		size_t x = heap_add_blocks(h, a->id, at, there ? r.limit : at,
+					   shift, 2 * g->W, g->W);
+		enum stop stop = there ? run_go(&r, &h->extents[x]) :
+			STOP_HOLE;
 		vaddr next;
 
 		heap_trim_extent(h, x, r.at);
 		at = r.at;
 		progress_step(g->progress, at - start, end - start, 0, NULL);
+		if (stop == STOP_WINDOW)
+			continue;
 		if (end - at < g->A || (stop == STOP_TOP && a->main))
 			break;
 		next = walk_gap(&r, stop, end);
@@ -488,19 +528,8 @@ static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
 	glibc_cover(g, start, at);
 }
 
-void glibc_cover(struct glibc *g, vaddr start, vaddr end)
-{
-	size_t i;
-
-	if (start >= end)
-		return;
-	(void)MEM_PUSH(g->ranges, g->n_ranges, g->cap_ranges);
-	for (i = g->n_ranges - 1; i && g->ranges[i - 1].start > start; i--)
-		g->ranges[i] = g->ranges[i - 1];
-	g->ranges[i] = (struct glibc_range){ start, end };
-}
-
-bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end)
+/* How many of the explained ranges start at or below addr. */
+static size_t ranges_up_to(const struct glibc *g, vaddr addr)
 {
 	size_t lo = 0, hi = g->n_ranges;
 
@@ -512,6 +541,36 @@ bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end)
 		else
 			hi = mid;
 	}
+	return lo;
+}
+
+void glibc_cover(struct glibc *g, vaddr start, vaddr end)
+{
+	size_t i = ranges_up_to(g, start), last = i;
+
+	if (start >= end)
+		return;
+	/* Those that it touches become one with it. */
+	if (i && g->ranges[i - 1].end >= start) {
+		start = g->ranges[--i].start;
+		end = max_u64(end, g->ranges[i].end);
+	}
+	for (; last < g->n_ranges && g->ranges[last].start <= end; last++)
+		end = max_u64(end, g->ranges[last].end);
+	if (i == last) {
+		(void)MEM_PUSH(g->ranges, g->n_ranges, g->cap_ranges);
+		g->n_ranges--;
+	}
+	memmove(&g->ranges[i + 1], &g->ranges[last],
+		(g->n_ranges - last) * sizeof(*g->ranges));
+	g->n_ranges = g->n_ranges + 1 - (last - i);
+	g->ranges[i] = (struct glibc_range){ start, end };
+}
+
+bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end)
+{
+	size_t lo = ranges_up_to(g, addr);
+
 	if (!lo || addr >= g->ranges[lo - 1].end)
 		return false;
 	*ret_end = g->ranges[lo - 1].end;
@@ -521,16 +580,8 @@ bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end)
 /* The start of the first explained range behind addr, at most limit. */
 static vaddr next_covered(const struct glibc *g, vaddr addr, vaddr limit)
 {
-	size_t lo = 0, hi = g->n_ranges;
+	size_t lo = ranges_up_to(g, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g->ranges[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < g->n_ranges ? min_u64(limit, g->ranges[lo].start) : limit;
 }
 
@@ -613,13 +664,33 @@ static bool piece_at(struct glibc *g, vaddr addr, vaddr end, vaddr through,
 	return size && size <= end - a->top;
 }
 
+/*
+ * The next page behind p that can be read: a mapping may claim any size, only
+ * the bytes that are there are looked at.  limit if there is none.
+ */
+static vaddr next_page(const struct glibc *g, vaddr p, vaddr limit)
+{
+	uint64_t page = g->sp->page;
+	const struct seg *seg;
+
+	for (p += page; p < limit; p = round_up(seg->end, page)) {
+		seg = space_seg(g->sp, p);
+		if (!seg)
+			return limit;
+		if (p - seg->start < seg->avail)
+			return p;
+	}
+	return limit;
+}
+
 /* Try each page of [from, to) as the start of a piece; false if none is. */
 static bool find_piece(struct glibc *g, vaddr from, vaddr to, vaddr through)
 {
 	struct glibc_arena *a = &g->arenas[0];
 	vaddr end, covered_end;
 
-	for (vaddr p = from; p < to && g->budget; p += g->sp->page) {
+	for (vaddr p = from; p < to && g->budget; p = next_page(g, p, to)) {
+		g->budget--;
 		if (glibc_covered(g, p, &covered_end)) {
 			p = round_down(covered_end - 1, g->sp->page);
 			continue;
@@ -833,7 +904,7 @@ static void search_run(struct mmap_search *m, vaddr from, vaddr to)
 			continue;
 		}
 		limit = all_next_covered(m, p, to);
-		for (; p < limit; p += page) {
+		for (; p < limit; p = next_page(g, p, limit)) {
 			if (!mmapped_at(g, p, limit, &one))
 				continue;
 			MEM_PUSH(m->found, m->n, m->cap) = one;

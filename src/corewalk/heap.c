@@ -196,6 +196,8 @@ void heap_trim_extent(struct heap *h, size_t extent, vaddr end)
 
 	x->end = end;
 	words = plane_words(x);
+	if (words > x->n_words)
+		return;
 	for (size_t i = 0; i < countof(x->planes); i++) {
 		x->planes[i] = plane_cut(x->planes[i], x->n_words, words);
 		x->planes[i][words - 1] &= (UINT64_C(1) << tail) - 1;
@@ -222,6 +224,12 @@ void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 		.code = code, .arena = arena, .addr = addr,
 		.skipped_bytes = skipped_bytes, .text = mem_strdup(text),
 	};
+}
+
+void heap_note_is_minor(struct heap *h)
+{
+	if (!h->notes_dropped)
+		h->notes[h->n_notes - 1].minor = true;
 }
 
 static int compare_extents(const void *a, const void *b)
@@ -254,6 +262,10 @@ static void resolve_overlaps(struct heap *h)
 	for (size_t i = 0; i < h->n_extents; i++) {
 		struct heap_extent x = h->extents[i];
 
+		if (x.start == x.end) {
+			extent_free_planes(&x);
+			continue;
+		}
 		if (kept && x.start < end) {
 			heap_note(h, "overlap", x.arena, x.start,
 				  x.end > end ? x.end - end : 0,
@@ -277,11 +289,11 @@ static uint64_t next_start(const struct heap_extent *x, uint64_t from,
 {
 	uint64_t w = from >> 6, bits;
 
-	if (from >= to)
+	if (from >= to || w >= x->n_words)
 		return to;
 	bits = x->planes[0][w] & (~UINT64_C(0) << (from & 63));
 	while (!bits) {
-		if (++w << 6 >= to)
+		if (++w >= x->n_words)
 			return to;
 		bits = x->planes[0][w];
 	}
@@ -291,6 +303,26 @@ static uint64_t next_start(const struct heap_extent *x, uint64_t from,
 static uint64_t extent_granules(const struct heap_extent *x)
 {
 	return (x->end - x->start) >> x->shift;
+}
+
+/* The last start at or before a granule; false if there is none. */
+static bool last_start(const struct heap_extent *x, uint64_t from,
+		       uint64_t *ret)
+{
+	uint64_t w = from >> 6, bits;
+
+	if (w >= x->n_words) {
+		w = x->n_words - 1;
+		from = 63;
+	}
+	bits = x->planes[0][w] & (~UINT64_C(0) >> (63 - (from & 63)));
+	while (!bits) {
+		if (!w)
+			return false;
+		bits = x->planes[0][--w];
+	}
+	*ret = w << 6 | (63 - (unsigned)__builtin_clzll(bits));
+	return true;
 }
 
 /*
@@ -452,7 +484,7 @@ static void block_at(const struct heap_extent *x, uint64_t granule,
 bool heap_find(struct heap *h, vaddr addr, struct block *ret)
 {
 	const struct heap_extent *x = heap_extent_at(h, addr);
-	uint64_t g, w, bits;
+	uint64_t g;
 
 	if (!x)
 		return false;
@@ -462,15 +494,8 @@ bool heap_find(struct heap *h, vaddr addr, struct block *ret)
 	}
 	if (x->kind != EXTENT_BLOCKS)
 		return false;
-	g = (addr - x->start) >> x->shift;
-	w = g >> 6;
-	bits = x->planes[0][w] & (~UINT64_C(0) >> (63 - (g & 63)));
-	while (!bits) {
-		if (!w)
-			return false;
-		bits = x->planes[0][--w];
-	}
-	g = w << 6 | (63 - (unsigned)__builtin_clzll(bits));
+	if (!last_start(x, (addr - x->start) >> x->shift, &g))
+		return false;
 	block_at(x, g, next_start(x, g + 1, extent_granules(x)), ret);
 	return true;
 }
@@ -483,16 +508,12 @@ void heap_iter_init(struct heap_iter *it, const struct heap *h)
 /* The granule of the block that holds addr, or of the first one behind it. */
 static uint64_t granule_from(const struct heap_extent *x, vaddr addr)
 {
-	uint64_t g, w, bits;
+	uint64_t g;
 
-	if (addr <= x->start)
+	if (addr <= x->start ||
+	    !last_start(x, (addr - x->start) >> x->shift, &g))
 		return 0;
-	g = (addr - x->start) >> x->shift;
-	w = g >> 6;
-	bits = x->planes[0][w] & (~UINT64_C(0) >> (63 - (g & 63)));
-	while (!bits && w)
-		bits = x->planes[0][--w];
-	return bits ? w << 6 | (63 - (unsigned)__builtin_clzll(bits)) : 0;
+	return g;
 }
 
 void heap_iter_range(struct heap_iter *it, const struct heap *h, vaddr from,

@@ -62,7 +62,8 @@ struct heap_extent {
 	bool guess;		/* found by guessing; totals carry it */
 	vaddr user;		/* EXTENT_MMAPPED: what malloc returned */
 	uint64_t *planes[4];	/* EXTENT_BLOCKS: start, state bits 0, 1, 2 */
-	size_t n_words;		/* in each plane */
+	/* In each plane.  No block starts behind them: the last may be long. */
+	size_t n_words;
 };
 
 struct block {
@@ -190,8 +191,10 @@ void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 		      vaddr user, bool guess);
 /*
- * A range of blocks with room for starts and states; index of the extent.
- * Planes are made for [start, end); heap_trim_extent() may lower the end.
+ * A range of blocks; index of the extent.  Planes are made for starts in
+ * [start, end): so many bytes as there are headers to be read, not as a
+ * mapping claims to have.  Then heap_trim_extent() says where the last block
+ * ends, which may be behind that.
  */
 size_t heap_add_blocks(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 		       unsigned shift, unsigned user_off, unsigned overlap);
@@ -210,7 +213,7 @@ static inline bool extent_is_start(const struct heap_extent *x, vaddr addr)
 	uint64_t g = off >> x->shift;
 
 	return !(off & ((UINT64_C(1) << x->shift) - 1)) &&
-	       x->planes[0][g >> 6] >> (g & 63) & 1;
+	       g >> 6 < x->n_words && x->planes[0][g >> 6] >> (g & 63) & 1;
 }
 
 static inline enum block_state extent_state(const struct heap_extent *x,
@@ -241,6 +244,9 @@ static inline void extent_set_state(struct heap_extent *x, vaddr start,
 void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 	       uint64_t skipped_bytes, const char *fmt, ...)
 	PRINTF_LIKE(6, 7);
+
+/* The note just made does not affect accounting. */
+void heap_note_is_minor(struct heap *h);
 
 /*
  * Sort the extents, so that heap_find and heap_extent_at work before
