@@ -1,0 +1,36 @@
+# a file that is not there
+$ heapcore analyze core.none
+! heapcore: core.none: No such file or directory
+? 2
+
+# a folder
+$ heapcore analyze .
+! heapcore: .: is a directory
+? 2
+
+# a program
+$ cp "$HEAPCORE" prog; heapcore analyze prog
+! heapcore: prog: not a core file: it is an ELF program
+!   Give the core file; the program goes to --exe.
+? 2
+
+# a text, and nothing
+$ echo hello >text; heapcore analyze text || : >empty; heapcore analyze empty
+!~ ^heapcore: text: not a core file
+!~ ^heapcore: empty: 
+? 2
+
+# a name cannot move the cursor
+$ heapcore analyze "$(printf '\033[2Jx')"
+! heapcore: \x1b[2Jx: No such file or directory
+? 2
+
+# the report's place is looked at before the work
+$ echo precious >notes; heapcore analyze -o notes core.none || cat notes
+| precious
+! heapcore: notes: exists and is not a report of heapcore
+!   Use --force to replace it.
+
+# nothing is left of a report that was not made
+$ heapcore analyze -o new core.none || ls
+! heapcore: core.none: No such file or directory

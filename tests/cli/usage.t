@@ -1,0 +1,144 @@
+# no file
+$ heapcore analyze
+! heapcore: no core file given
+!   Try heapcore analyze --help.
+? 2
+
+# two files
+$ heapcore analyze a b
+! heapcore: one core file, not 2
+!   Try heapcore analyze --help.
+? 2
+
+# standard input cannot be read in any order
+$ heapcore analyze - <"$0"
+! heapcore: a core is read in any order: give a file, not a pipe
+!   Try heapcore analyze --help.
+? 2
+
+# a process is not yet read
+$ heapcore analyze -p 1
+! heapcore: --pid: reading a running process is not in this version
+!   Make a core of it: gcore -o core PID.
+? 2
+
+# a near miss of an option is named
+$ heapcore analyze --onyl=where core
+! heapcore: unknown option '--onyl'; did you mean '--only'?
+!   Try heapcore analyze --help.
+? 2
+
+# a letter that is no option
+$ heapcore analyze -qz core
+! heapcore: unknown option '-z'
+!   Try heapcore analyze --help.
+? 2
+
+# a value is missing
+$ heapcore analyze core --rows
+! heapcore: option '--rows' needs a value: --rows=N|all
+!   Try heapcore analyze --help.
+? 2
+
+# a value too many
+$ heapcore analyze --json=yes core
+! heapcore: option '--json' takes no value
+!   Try heapcore analyze --help.
+? 2
+
+# two hyphens end the options
+$ heapcore analyze -- --json
+! heapcore: --json: No such file or directory
+? 2
+
+# values stand behind =, behind a blank, or behind the letter
+$ heapcore analyze -fsize core || heapcore analyze -f size core || heapcore analyze --filter size core || heapcore analyze --filter=size core
+! heapcore: --filter: 'size' needs an operator and a value
+!   Try heapcore analyze --help.
+! heapcore: --filter: 'size' needs an operator and a value
+!   Try heapcore analyze --help.
+! heapcore: --filter: 'size' needs an operator and a value
+!   Try heapcore analyze --help.
+! heapcore: --filter: 'size' needs an operator and a value
+!   Try heapcore analyze --help.
+? 2
+
+# an unknown section names the others
+$ heapcore analyze --only=where,heaps core
+! heapcore: --only: no section 'heaps'
+!   There are where, standout, allocators, arenas, classes, fragmentation, residency, threads, mappings, modules, settings, findings, all.
+? 2
+
+# an unknown key names the others
+$ heapcore analyze --filter='size>1k colour=red' core
+! heapcore: --filter: unknown key 'colour'
+!   Known are address, size, usable, state, arena, mmapped, thread, allocator, used, free.
+? 2
+
+# a state that no block has names those there are
+$ heapcore analyze --blocks --filter='state=free' core
+! heapcore: --filter: state is never 'free'
+!   It is one of used, tcache, fastbin, unsorted, bin, unlisted, top, overhead.
+? 2
+
+# a pattern that is none
+$ heapcore analyze --filter='arena~[' core
+!~ ^heapcore: --filter: '\[': missing terminating \] for character class at 1$
+!   Try heapcore analyze --help.
+? 2
+
+# conditions have names too
+$ heapcore analyze --fail-if='size>1' core
+! heapcore: --fail-if: unknown key 'size'
+!   Known are private_bytes, mapped_bytes, used_bytes, used_blocks, free_bytes, free_share, undecoded_bytes, findings.
+? 2
+
+# leaks cannot be told
+$ heapcore analyze --fail-if='leaked>1M' core
+! heapcore: --fail-if: this version cannot tell what is leaked
+!   Try heapcore analyze --help.
+? 2
+
+# rows
+$ heapcore analyze --rows=0 core
+! heapcore: --rows: '0' is neither a number from 1 on nor all
+!   Try heapcore analyze --help.
+? 2
+
+# colours
+$ heapcore analyze --color=red core
+! heapcore: --color is auto, always or never, not 'red'
+!   Try heapcore analyze --help.
+? 2
+
+# progress
+$ heapcore analyze --progress=loud core
+! heapcore: --progress is auto or plain, not 'loud'
+!   Try heapcore analyze --help.
+? 2
+
+# one table only for CSV and sorting
+$ heapcore analyze --csv core || heapcore analyze --only=where,arenas --sort=size core
+! heapcore: --csv needs one section
+!   Name it with --only.
+! heapcore: --sort needs one section
+!   Name it with --only.
+? 2
+
+# one format
+$ heapcore analyze --csv --json core
+! heapcore: --json and --csv exclude each other
+!   Try heapcore analyze --help.
+? 2
+
+# an allocator that is not known
+$ heapcore analyze --allocator=jemalloc core
+! heapcore: --allocator: 'jemalloc' is not known
+!   Known are glibc.
+? 2
+
+# an address
+$ heapcore analyze --at=0xzz core
+! heapcore: --at: '0xzz' is no address
+!   Try heapcore analyze --help.
+? 2
