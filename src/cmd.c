@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "corewalk/alloc.h"
 #include "report/filter.h"
@@ -414,5 +415,31 @@ bool cmd_progress(const struct common *common, enum progress_mode *ret,
 	else
 		*ret = isatty(STDERR_FILENO) ? PROGRESS_TERMINAL
 					     : PROGRESS_NONE;
+	return true;
+}
+
+bool cmd_pid(const char *text, uint32_t *ret, struct err *err)
+{
+	uint64_t pid;
+
+	if (!num_parse_u64(text, &pid) || !pid || pid > INT32_MAX)
+		return err_set(err, ERR_USAGE, "--pid: '%.40s' is not the "
+			       "number of a process", text);
+	*ret = (uint32_t)pid;
+	return true;
+}
+
+bool cmd_seconds(const char *text, double *ret, struct err *err)
+{
+	double seconds;
+	char *end;
+
+	if (!text)
+		return true;
+	seconds = strtod(text, &end);
+	if (end == text || *end || !(seconds > 0) || seconds > 86400)
+		return err_set(err, ERR_USAGE, "--max-pause: '%.40s' is not a "
+			       "number of seconds", text);
+	*ret = seconds;
 	return true;
 }

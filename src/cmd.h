@@ -101,6 +101,10 @@ bool cmd_color(const struct common *common, bool *ret, struct err *err)
 bool cmd_progress(const struct common *common, enum progress_mode *ret,
 		  struct err *err) MUST_CHECK;
 
+/* The number of a process; seconds, which stay as they are without text. */
+bool cmd_pid(const char *text, uint32_t *ret, struct err *err) MUST_CHECK;
+bool cmd_seconds(const char *text, double *ret, struct err *err) MUST_CHECK;
+
 /* The word nearest to name, NULL if none is near. */
 struct words_near {
 	const char *name;

@@ -25,6 +25,9 @@
 struct args {
 	struct common common;
 	const char *pid;
+	const char *max_pause;
+	bool no_stop;
+	bool no_swapin;
 	const char *exe;
 	struct list sysroots;
 	struct list debug_dirs;
@@ -47,7 +50,14 @@ struct args {
 #define ARG(field) offsetof(struct args, field)
 
 static const struct option input_options[] = {
-	{ 'p', "pid", "PID", NULL, OPTION_VALUE, ARG(pid) },
+	{ 'p', "pid", "PID", "a running process instead of a core",
+	  OPTION_VALUE, ARG(pid) },
+	{ 0, "max-pause", "SECONDS", "give up if it had to stand still for "
+	  "longer [10]", OPTION_VALUE, ARG(max_pause) },
+	{ 0, "no-stop", NULL, "read it while it runs; less is sure",
+	  OPTION_FLAG, ARG(no_stop) },
+	{ 0, "no-swapin", NULL, "leave in swap what is there", OPTION_FLAG,
+	  ARG(no_swapin) },
 	{ 0, "exe", "FILE", "the program, if the core's own path is wrong",
 	  OPTION_VALUE, ARG(exe) },
 	{ 0, "sysroot", "DIR", "look for programs and libraries below DIR;\n"
@@ -237,10 +247,15 @@ static bool set_allocator(struct run *run, struct err *err)
 
 static bool check_files(const struct args *a, struct err *err)
 {
+	if (a->pid && a->files.n)
+		return err_set(err, ERR_USAGE, "--pid or a core file, not "
+			       "both");
 	if (a->pid)
-		return err_set(err, ERR_UNSUPPORTED, "--pid: reading a "
-			       "running process is not in this version") ||
-		       err_hint(err, "Make a core of it: gcore -o core PID.");
+		return true;
+	if (a->no_stop || a->no_swapin || a->max_pause)
+		return err_set(err, ERR_USAGE, "--%s is for processes: give "
+			       "--pid", a->no_stop ? "no-stop" :
+			       a->no_swapin ? "no-swapin" : "max-pause");
 	if (!a->files.n)
 		return err_set(err, ERR_USAGE, "no core file given");
 	if (a->files.n > 1)
@@ -286,8 +301,20 @@ static bool open_target(struct run *run, struct err *err)
 		.progress = &run->progress,
 	};
 
-	progress_phase(&run->progress, "opening the core");
-	run->sp = target_open_core(a->files.items[0], &options, err);
+	if (a->pid) {
+		uint32_t pid = 0;
+
+		if (!cmd_pid(a->pid, &pid, err) ||
+		    !cmd_seconds(a->max_pause, &options.max_pause_s, err))
+			return false;
+		options.no_stop = a->no_stop;
+		options.no_swapin = a->no_swapin;
+		progress_phase(&run->progress, "reading the process");
+		run->sp = target_open_live(pid, &options, err);
+	} else {
+		progress_phase(&run->progress, "opening the core");
+		run->sp = target_open_core(a->files.items[0], &options, err);
+	}
 	return run->sp != NULL;
 }
 

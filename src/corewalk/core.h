@@ -42,6 +42,10 @@ struct core {
 	bool has_siginfo, has_fpregs, has_auxv, has_gdb_note;
 	bool file_offsets_in_bytes;	/* NT_FILE as gdb writes it */
 	bool is_vmcore;
+
+	/* Of a process: it knows its shared mappings, and links to files. */
+	bool knows_shared;
+	const char *map_files;	/* borrowed; a folder, or NULL */
 };
 
 /*

@@ -262,9 +262,10 @@ static bool is_shared(const struct space *sp, const struct seg *seg)
 
 static void mark_shared(struct space *sp)
 {
+	const struct core *core = sp->priv;
 	size_t i;
 
-	for (i = 0; i < sp->n_segs; i++)
+	for (i = 0; i < sp->n_segs && !core->knows_shared; i++)
 		if (sp->segs[i].file != SEG_NO_FILE &&
 		    is_shared(sp, &sp->segs[i]))
 			sp->segs[i].flags |= SEG_SHARED;

@@ -210,6 +210,21 @@ static bool try_debug_dir(struct matcher *mt, struct module *m,
 	return try_path(mt, m, path, ret);
 }
 
+/* The kernel's link to the very file that a process has mapped. */
+static bool try_link(struct matcher *mt, struct module *m,
+		     struct disk_file *ret)
+{
+	const struct seg *seg = space_seg(mt->sp, m->start);
+	AUTO_FREE char *path = NULL;
+
+	if (!mt->core->map_files || !seg)
+		return false;
+	path = mem_printf("%s/%llx-%llx", mt->core->map_files,
+			  (unsigned long long)seg->start,
+			  (unsigned long long)seg->end);
+	return try_path(mt, m, path, ret);
+}
+
 /* The same file can be mapped at many places. */
 static bool already_found(const struct matcher *mt, struct module *m,
 			  struct disk_file *ret)
@@ -239,6 +254,8 @@ static bool find_on_disk(struct matcher *mt, struct module *m,
 	if (m->is_exe && options->exe &&
 	    try_path(mt, m, options->exe, ret))
 		return true;
+	if (mt->sp->files[m->file].deleted && try_link(mt, m, ret))
+		return true;
 	for (i = 0; i < options->n_sysroots; i++) {
 		AUTO_FREE char *path =
 			mem_printf("%s/%s", options->sysroots[i], name);
@@ -251,7 +268,8 @@ static bool find_on_disk(struct matcher *mt, struct module *m,
 	for (i = 0; i < options->n_debug_dirs; i++)
 		if (try_debug_dir(mt, m, options->debug_dirs[i], ret))
 			return true;
-	return try_debug_dir(mt, m, "/usr/lib/debug", ret);
+	return try_debug_dir(mt, m, "/usr/lib/debug", ret) ||
+	       try_link(mt, m, ret);
 }
 
 /* ---- bytes for segments ---- */

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * May we read it, and if not, why not?
+ *
+ * The kernel says EPERM or EACCES for all of its reasons (Linux,
+ * kernel/ptrace.c, __ptrace_may_access and ptrace_attach).  Which one it is
+ * can be found out from files of /proc that everybody may read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "corewalk/live.h"
+
+/* Linux, include/linux/sched.h and include/uapi/linux/capability.h. */
+static const unsigned long PF_KTHREAD = 0x00200000;
+enum { CAP_SYS_PTRACE_BIT = 19 };
+
+static const char *who(const struct live *lv)
+{
+	return lv->core.name;
+}
+
+bool live_lost(const struct live *lv, struct err *err)
+{
+	struct live_status status;
+	struct live_stat stat;
+
+	if (live_read_stat(lv->proc_fd, &stat) && stat.state != 'Z' &&
+	    stat.state != 'X' && live_read_status(lv->proc_fd, &status)) {
+		err_set(err, ERR_SYSTEM, "%s: executed another program (%s) "
+			"while it was being read", who(lv), status.name);
+		return err_hint(err, "Try again.");
+	}
+	return err_set(err, ERR_SYSTEM, "%s: ended while it was being read",
+		       who(lv));
+}
+
+/* ---- reasons ---- */
+
+static bool traced(const struct live *lv, const struct live_status *status,
+		   struct err *err)
+{
+	AUTO_FREE char *path = mem_printf("/proc/%d", (int)status->tracer);
+	struct live_status tracer;
+	int fd;
+
+	if (!status->tracer)
+		return false;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || !live_read_status(fd, &tracer))
+		snprintf(tracer.name, sizeof(tracer.name), "?");
+	if (fd >= 0)
+		close(fd);
+	err_set(err, ERR_SYSTEM, "%s: is traced by process %d (%s)", who(lv),
+		(int)status->tracer, tracer.name);
+	err_hint(err, "Detach that first, or read it as it is, with "
+		 "--no-stop.");
+	return true;
+}
+
+static bool own_caps(uint64_t *ret)
+{
+	int fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct live_status self;
+	bool ok = fd >= 0 && live_read_status(fd, &self);
+
+	if (fd >= 0)
+		close(fd);
+	if (ok)
+		*ret = self.caps;
+	return ok;
+}
+
+static bool may_trace_all(void)
+{
+	uint64_t caps = 0;
+
+	return own_caps(&caps) && caps >> CAP_SYS_PTRACE_BIT & 1;
+}
+
+static bool other_user(const struct live *lv,
+		       const struct live_status *status, struct err *err)
+{
+	const struct passwd *pw;
+
+	if (may_trace_all() ||
+	    (status->uid == getuid() && status->euid == getuid()))
+		return false;
+	pw = getpwuid(status->euid);
+	err_set(err, ERR_SYSTEM, "%s: belongs to user %s (uid %u)", who(lv),
+		pw ? pw->pw_name : "?", status->euid);
+	err_hint(err, "Run heapcore as that user, or as root "
+		 "(CAP_SYS_PTRACE).");
+	return true;
+}
+
+/* The kernel shows its files as root's then. */
+static bool not_dumpable(const struct live *lv,
+			 const struct live_status *status, struct err *err)
+{
+	struct stat st;
+
+	if (may_trace_all() || fstatat(lv->proc_fd, "mem", &st, 0) ||
+	    st.st_uid == status->euid)
+		return false;
+	err_set(err, ERR_SYSTEM, "%s: is marked not dumpable: a set-user-ID "
+		"program, or it asked for it with prctl(2)", who(lv));
+	err_hint(err, "Run heapcore as root (CAP_SYS_PTRACE).");
+	return true;
+}
+
+static bool other_namespace(const struct live *lv, struct err *err)
+{
+	char ours[64], theirs[64];
+	ssize_t n = readlink("/proc/self/ns/user", ours, sizeof(ours));
+	ssize_t m = readlinkat(lv->proc_fd, "ns/user", theirs,
+			       sizeof(theirs));
+
+	if (n <= 0 || (m == n && !memcmp(ours, theirs, (size_t)n)))
+		return false;
+	/* Refused in spite of all rights: those are of our namespace only. */
+	if (m < 0 && !may_trace_all())
+		return false;
+	err_set(err, ERR_SYSTEM, "%s: is in a user namespace over which "
+		"heapcore has no rights", who(lv));
+	err_hint(err, "Run heapcore in the same namespace, or from outside "
+		 "as root.");
+	return true;
+}
+
+static bool yama(const struct live *lv, struct err *err)
+{
+	static const char name[] = "/proc/sys/kernel/yama/ptrace_scope";
+	struct str text;
+	int scope = 0;
+
+	str_init(&text);
+	if (live_read(AT_FDCWD, name, &text))
+		scope = atoi(text.text);
+	str_fini(&text);
+	if (scope <= 0 || (scope < 3 && may_trace_all()))
+		return false;
+	err_set(err, ERR_SYSTEM, "%s: kernel.yama.ptrace_scope is %d: %s",
+		who(lv), scope, scope == 1 ?
+		"only parents may trace their children" : scope == 2 ?
+		"only root may trace" : "nobody may trace");
+	if (scope < 3)
+		err_hint(err, "Run heapcore as root, or set "
+			 "kernel.yama.ptrace_scope=0 with sysctl(8).");
+	else
+		err_hint(err, "It stays so until the next boot.");
+	return true;
+}
+
+static bool no_capability(const struct live *lv, struct err *err)
+{
+	uint64_t caps;
+
+	if (geteuid() != 0 || !own_caps(&caps) ||
+	    caps >> CAP_SYS_PTRACE_BIT & 1)
+		return false;
+	err_set(err, ERR_SYSTEM, "%s: heapcore is root without the "
+		"capability CAP_SYS_PTRACE", who(lv));
+	err_hint(err, "In a container: add SYS_PTRACE (--cap-add=SYS_PTRACE), "
+		 "or run it from the host.");
+	return true;
+}
+
+bool live_refused(const struct live *lv, const char *what, int number,
+		  struct err *err)
+{
+	struct live_status status;
+
+	if (number == ESRCH || number == ENOENT)
+		return live_lost(lv, err);
+	if ((number == EPERM || number == EACCES) &&
+	    live_read_status(lv->proc_fd, &status) &&
+	    (traced(lv, &status, err) || other_namespace(lv, err) ||
+	     no_capability(lv, err) || other_user(lv, &status, err) ||
+	     not_dumpable(lv, &status, err) || yama(lv, err)))
+		return false;
+	errno = number;
+	err_system(err, "%s: %s", who(lv), what);
+	return err_hint(err, "It needs your user id and ptrace permission; "
+			"see ptrace(2), ptrace_scope.");
+}
+
+/* ---- opening ---- */
+
+/* A thread of it that still has memory; the main thread may have ended. */
+static int open_thread(const struct live *lv)
+{
+	pid_t *tids;
+	size_t i, n;
+	int fd = -1;
+
+	if (!live_list_threads(lv->proc_fd, &tids, &n))
+		return -1;
+	for (i = 0; i < n && fd < 0; i++) {
+		AUTO_FREE char *name = mem_printf("task/%d", (int)tids[i]);
+		struct live_stat stat;
+
+		fd = openat(lv->proc_fd, name,
+			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && (!live_read_stat(fd, &stat) ||
+				stat.state == 'Z' || stat.state == 'X')) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	free(tids);
+	return fd;
+}
+
+static bool is_process(const struct live *lv, struct err *err)
+{
+	struct live_status status;
+	struct live_stat stat;
+
+	if (!live_read_status(lv->proc_fd, &status) ||
+	    !live_read_stat(lv->proc_fd, &stat))
+		return err_set(err, ERR_SYSTEM, "%s: no such process",
+			       who(lv));
+	if (stat.flags & PF_KTHREAD)
+		return err_set(err, ERR_SYSTEM, "%s: is a thread of the "
+			       "kernel (%s), without memory of its own",
+			       who(lv), status.name);
+	if (status.tgid != lv->pid) {
+		err_set(err, ERR_SYSTEM, "%s: is a thread of process %d",
+			who(lv), (int)status.tgid);
+		return err_hint(err, "Give -p %d.", (int)status.tgid);
+	}
+	return true;
+}
+
+static bool not_there(const struct live *lv, struct err *err)
+{
+	err_set(err, ERR_SYSTEM, "%s: no such process", who(lv));
+	if (kill(lv->pid, 0) == 0 || errno == EPERM)
+		err_hint(err, "It exists, but /proc does not show it to you: "
+			 "see hidepid in proc(5).");
+	return false;
+}
+
+bool live_open(struct live *lv, struct err *err)
+{
+	AUTO_FREE char *path = mem_printf("/proc/%d", (int)lv->pid);
+
+	if (lv->pid == getpid())
+		return err_set(err, ERR_USAGE, "%s: is heapcore itself",
+			       who(lv));
+	lv->proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lv->proc_fd < 0 && errno == ENOENT && access("/proc/self", F_OK))
+		return err_set(err, ERR_SYSTEM, "%s: /proc is not mounted",
+			       who(lv));
+	if (lv->proc_fd < 0)
+		return not_there(lv, err);
+	if (!is_process(lv, err))
+		return false;
+	lv->mm_fd = open_thread(lv);
+	if (lv->mm_fd < 0)
+		return err_set(err, ERR_SYSTEM, "%s: has ended and waits for "
+			       "its parent to notice (a zombie)", who(lv));
+	lv->mem_fd = openat(lv->mm_fd, "mem", O_RDONLY | O_CLOEXEC);
+	if (lv->mem_fd < 0)
+		return live_refused(lv, "cannot read memory", errno, err);
+	return true;
+}
