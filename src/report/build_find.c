@@ -49,7 +49,9 @@ void build_standout(struct report *r, const struct report_input *in)
 	for (size_t i = 0; i < s->n_items; i++) {
 		table_row(t);
 		table_set_text(t, I_RULE, s->item[i].rule);
-		table_set(t, I_BYTES, s->item[i].weight);
+		/* Damage weighs more than any number of bytes. */
+		if (s->item[i].weight < UINT64_MAX / 2)
+			table_set(t, I_BYTES, s->item[i].weight);
 		table_set_text(t, I_TEXT, s->item[i].text);
 		table_set_text(t, I_SENTENCE, s->item[i].text);
 	}

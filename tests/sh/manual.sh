@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+# The manual: its examples are run, and each key of JSON is in heapcore-json(5)
+# and the reverse.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+command -v jq >/dev/null || skip_all "no jq"
+
+cat >prog.c <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 40000 };
+static char *all[N], *mapped;
+static pthread_barrier_t barrier;
+
+static void *work(void *unused)
+{
+	char *p[7];
+
+	for (int i = 0; i < 7; i++)
+		p[i] = malloc(1032);
+	for (int i = 0; i < 7; i++)
+		free(p[i]);
+	pthread_barrier_wait(&barrier);
+	for (;;)
+		pause();
+	return unused;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t;
+	size_t n;
+
+	pthread_barrier_init(&barrier, NULL, 2);
+	pthread_create(&t, NULL, work, NULL);
+	pthread_barrier_wait(&barrier);
+	mapped = memset(malloc(3 << 20), 1, 3 << 20);
+	for (int i = 0; i < N; i++)
+		all[i] = memset(malloc(24 + i % 900), 2, 24);
+	for (int i = 0; i < N; i++)
+		if (i % 4)
+			free(all[i]);
+	if (!strcmp(argv[1], "fault"))
+		*(volatile int *)16 = 1;
+	/* As a string that is too long for the last block would. */
+	mapped = malloc(56);
+	n = 64;
+	memset(mapped, 'x', n);
+	free(malloc(70000));
+	free(mapped);
+	free(malloc(70000));
+	abort();
+}
+END
+
+# unmdoc FILE: the commands in a page's section EXAMPLES, one a line.
+unmdoc() {
+	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/s/^\.Dl \$ //p' "$SRC/man/$1"
+}
+
+# run_example COMMAND: from the page, as typed; its status is that in the page.
+run_example() {
+	want=0
+	case $1 in
+	*'\'* | *'" '*) echo "mdoc would change: $1"; return 1 ;;
+	*fail-if*) want=1 ;;
+	esac
+	rm -f report.txt
+	status=0
+	sh -c "$1" >out 2>err || status=$?
+	[ ! -e report.txt ] || mv report.txt out
+	# gdb leaves mappings out.
+	[ "$core_writer" != gdb ] || [ $status != 3 ] || status=0
+	[ $status = $want ] && [ -s out ] && [ ! -s err ] && return
+	echo "status $status, not $want; standard error:"
+	cat err
+	return 1
+}
+
+# keys FILE: "list.key" for each key of a document.
+keys() {
+	jq -r 'paths | map(strings) | join(".")' "$1" | sort -u
+}
+
+documents() {
+	for core in core.1234 core.damaged; do
+		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
+			return 1
+		keys $core.json
+		heapcore analyze -q --json --blocks $core >blocks.json ||
+			[ $? = 3 ] || return 1
+		jq -r 'keys[] | "block." + .' blocks.json | sort -u
+		for at in $(addresses $core.json); do
+			heapcore analyze -q --json --at="$at" $core >at.json ||
+				[ $? = 3 ] || return 1
+			keys at.json
+		done
+	done
+}
+
+# A block in a thread's cache, one that is a mapping, a damaged place.
+addresses() {
+	jq -r 'select(.mmapped or .thread) | .address' blocks.json |
+		sed -n '1p;$p'
+	jq -r '.findings[] | .address // empty' "$1"
+}
+
+# Two sorted lists that must be equal.
+same() {
+	comm -3 "$1" "$2" >only
+	[ -s "$1" ] && [ -s "$2" ] && [ ! -s only ] && return
+	echo "left: only in $1; right: only in $2"
+	cat only
+	return 1
+}
+
+# Numbers that readers of JSON may round: none in any document.
+exact() {
+	jq -e '[.. | numbers | select(. > 9007199254740992)] == []' "$@"
+}
+
+# codes: the words that heap_note() is called with.
+codes() {
+	cat "$SRC"/src/corewalk/*.c | tr -s '\n\t ' '   ' |
+		grep -oE 'heap_note\([a-z>-]+, [^,;]*"[a-z-]+"[^,;]*,' |
+		grep -oE '"[a-z-]+"' | tr -d '"' | sort -u
+}
+known_codes() {
+	codes >codes
+	[ "$(wc -l <codes)" -ge 10 ] || { echo "few codes"; return 1; }
+	for page in man/heapcore-json.5 docs/allocators/glibc.md; do
+		while read -r code; do
+			grep -qw -e "$code" "$SRC/$page" && continue
+			echo "$code is not in $page"
+			return 1
+		done <codes
+	done
+}
+
+mkdir bin
+ln -s "$HEAPCORE" bin/heapcore
+PATH=$TMP/bin:$PATH
+export PATH
+
+ok "build" "$CC" -O0 -fno-builtin -w -pthread -o prog prog.c
+[ -x prog ] || finish
+ok "a core" make_core core.1234 "$TMP/prog" fault "$(printf 'caf\351')"
+ok "another" make_core core.damaged "$TMP/prog" damage
+[ -s core.1234 ] && [ -s core.damaged ] || finish
+
+for page in heapcore-analyze.1 heapcore.1 heapcore-json.5; do
+	unmdoc $page >"$page"
+	while read -r line; do
+		ok "$page: $line" run_example "$line"
+	done <"$page"
+done
+ok "heapcore-analyze.1: at least four examples" \
+	[ "$(wc -l <heapcore-analyze.1)" -ge 4 ]
+
+awk '
+	/^\.Ss/ { ss = $2; next }
+	/^\.Sh/ { ss = "" }
+	/^\.It Cm/ && ss { print (ss == "Document" ? "" : ss ".") $3 }' \
+	"$SRC/man/heapcore-json.5" | sort -u >manual
+documents >all
+ok "a document of each kind" documents
+ok "text that is not UTF-8 is there in hexadecimal" \
+	grep -qx target.command_hex all
+sed '/_hex$/d' all | sort -u >printed
+ok "JSON: printed and in the manual" same printed manual
+ok "JSON: no number that readers round" exact core.*.json at.json
+ok "findings: each code is in the manual" known_codes
+
+# Words of --only.
+heapcore analyze --only=none core.1234 2>&1 | sed -n 's/\.$//; s/.*There are //p' |
+	tr -s ', ' '\n\n' | sort >words
+awk '/^\.Ss Sections/ { on = 1 } /^\.Sh/ { on = 0 }
+	on && /^\.It Cm/ { print $3 }' "$SRC/man/heapcore-analyze.1" |
+	sort >sections
+ok "words of --only: known and in the manual" same words sections
+
+finish
