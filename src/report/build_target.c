@@ -264,7 +264,7 @@ enum {
 
 static const struct column map_columns[M_COLUMNS] = {
 	[M_ADDRESS] = COLUMN("address", "address", ADDR,
-		.flags = COLUMN_LEFT, .width = 20),
+		.flags = COLUMN_LEFT),
 	[M_END] = COLUMN("end", "end", ADDR, .flags = COLUMN_NO_TEXT),
 	[M_BYTES] = COLUMN("bytes", "size", BYTES, .flags = COLUMN_SUM),
 	[M_STORED] = COLUMN("stored_bytes", "in file", BYTES,

@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "report/table.h"
 
-enum { LINE = 79, WRAP = 78, BAR_MAX = 24, LABEL_MIN = 20 };
+enum { LINE = 79, WRAP = 78, BAR_MAX = 24, LABEL_MIN = 20, LAST_MIN = 12 };
 
 struct layout {
 	const struct table *t;
@@ -180,6 +180,21 @@ static void find_bar(struct layout *l)
 						     line_at(l, i)[k].u);
 }
 
+/* A column of words at the end has the room that is left. */
+static void fit_last(struct layout *l)
+{
+	size_t last = l->t->n_columns - 1;
+	size_t over = l->line > LINE ? l->line - LINE : 0;
+
+	while (last > l->label && !shown(l, last))
+		last--;
+	if (last == l->label || !is_left(&l->t->columns[last]) ||
+	    l->width[last] < over + LAST_MIN)
+		return;
+	l->width[last] -= over;
+	l->line -= over;
+}
+
 static void layout_init(struct layout *l, const struct table *t,
 			const struct text_style *style)
 {
@@ -207,6 +222,7 @@ static void layout_init(struct layout *l, const struct table *t,
 		max_u64(l->width[l->label], strlen(t->title) + 2),
 		max_u64(LABEL_MIN, LINE - min_u64(others, LINE)));
 	l->line = others + l->width[l->label];
+	fit_last(l);
 	find_bar(l);
 }
 
@@ -279,18 +295,23 @@ static void write_heading(const struct layout *l, struct out *o)
 	out_addc(o, '\n');
 }
 
-static void write_label(const struct layout *l, struct line *line,
-			const struct str *s)
+/* Words in the room of their column; of a path the end says more. */
+static void write_words(const struct layout *l, struct line *line,
+			size_t column, const struct str *s)
 {
-	size_t room = l->width[l->label] - 2;
+	size_t room = l->width[column] - 2;
+	size_t keep = room - 3;
 
 	line->blanks += 2;
 	if (s->len <= room) {
 		line_cell(line, s->text, s->len, room, true);
-		return;
+	} else if (l->t->columns[column].flags & COLUMN_PATH) {
+		line_cell(line, "...", 3, 3, true);
+		line_cell(line, s->text + s->len - keep, keep, keep, true);
+	} else {
+		line_cell(line, s->text, keep, keep, true);
+		line_cell(line, "...", 3, 3, true);
 	}
-	line_cell(line, s->text, room - 3, room - 3, true);
-	line_cell(line, "...", 3, 3, true);
 }
 
 static void write_bar(const struct layout *l, struct line *line,
@@ -327,15 +348,10 @@ static void write_line(const struct layout *l, const struct cell *row,
 		if (!shown(l, i))
 			continue;
 		format_cell(l, row, i, s);
-		if (i == l->label) {
-			write_label(l, &line, s);
-		} else if (is_left(&l->t->columns[i])) {
-			line.blanks += 2;
-			line_cell(&line, s->text, s->len, l->width[i] - 2,
-				  true);
-		} else {
+		if (i == l->label || is_left(&l->t->columns[i]))
+			write_words(l, &line, i, s);
+		else
 			line_cell(&line, s->text, s->len, l->width[i], false);
-		}
 	}
 	write_bar(l, &line, row);
 	out_addc(o, '\n');

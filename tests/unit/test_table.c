@@ -270,6 +270,33 @@ TEST(long_labels_are_cut_to_the_line)
 	table_fini(&t);
 }
 
+TEST(words_at_the_end_have_the_room_that_is_left)
+{
+	static const struct column names[] = {
+		COLUMN("n", "n", COUNT, .width = 20),
+		COLUMN("m", "m", COUNT, .width = 38),
+		COLUMN("path", "path", TEXT, .flags = COLUMN_PATH),
+	};
+	static const struct column words[] = {
+		COLUMN("n", "n", COUNT, .width = 20),
+		COLUMN("m", "m", COUNT, .width = 38),
+		COLUMN("words", "words", TEXT),
+	};
+	struct table t;
+
+	for (int i = 0; i < 2; i++) {
+		table_init(&t, "t", "T", i ? words : names, 3);
+		table_row(&t);
+		table_set_text(&t, 2, "/one/two/three/four/five");
+		CHECK_STR(strchr(written(&t, AS_TEXT, &plain), '\n') + 1, i ?
+"  -                                                      -  "
+"/one/two/three/f...\n" :
+"  -                                                      -  "
+".../three/four/five\n");
+		table_fini(&t);
+	}
+}
+
 TEST(a_redacted_table_has_no_content)
 {
 	static const struct column paths[] = {

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: MIT
+# What analyze does with a report: formats, files, statuses, secrets.  One
+# core of a small program whose heap and surroundings hold planted words.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+need_cores
+
+cat >"$TMP/prog.c" <<'END'
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+char in_data[64] = "SECRET-in-data";
+char *row[1000];
+
+int main(int argc, char **argv)
+{
+	char on_stack[64] = "SECRET-on-stack";
+	int fd = open(argv[2], O_RDWR | O_CREAT, 0600);
+	char *file;
+
+	if (fd < 0 || ftruncate(fd, 8192))
+		return 1;
+	file = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	strcpy(file, "SECRET-in-file");
+	for (int i = 0; i < 1000; i++) {
+		row[i] = malloc(1000);
+		snprintf(row[i], 1000, "SECRET-in-heap %d", i);
+	}
+	for (int i = 0; i < 1000; i++)
+		if (i % 3)
+			free(row[i]);
+	malloc(1 << 20);
+	/* A size field and the bytes around it: a finding quotes them. */
+	if (argc > 3)
+		memcpy(row[900] + 1000, "SECRET-overflow-of-a-block", 26);
+	if (on_stack[0])
+		abort();
+	return 0;
+}
+END
+cd "$TMP"
+mkdir SECRET-folder
+$CC -O0 -w -o SECRET-folder/prog prog.c
+# The compiler leaves no name of a secret in the program: only the core has.
+make_core core "$TMP/SECRET-folder/prog" SECRET-argument "$TMP/SECRET-map"
+make_core bad "$TMP/SECRET-folder/prog" SECRET-argument "$TMP/SECRET-map" 1
+analyze() {
+	"$HEAPCORE" analyze -q "$@"
+}
+
+# is STATUS COMMAND...
+is() {
+	want=$1
+	shift
+	got=0
+	"$@" >out 2>err || got=$?
+	[ "$got" = "$want" ] && return
+	echo "status $got, not $want"
+	cat out err
+	return 1
+}
+
+ok "complete: 0" is 0 analyze core
+ok "a condition that holds: 1" is 1 analyze --fail-if='used>100k' core
+ok "one that does not: 0" is 0 analyze --fail-if='used>100M' core
+ok "one of several" is 1 analyze --fail-if='used>100M' \
+	--fail-if='free_share>1%' core
+ok "damaged: 3" is 3 analyze bad
+ok "1 beats 3" is 1 analyze --fail-if='undecoded>0' bad
+ok "findings count" is 1 analyze --fail-if='findings>0' bad
+ok "conditions work with --blocks" is 1 analyze --blocks \
+	--fail-if='used>100k' core
+
+if [ -w /dev/full ]; then
+	full() {
+		is 2 sh -c '"$HEAPCORE" analyze -q "$@" >/dev/full' - "$@" &&
+		echo "heapcore: standard output: No space left on device" |
+			cmp - err
+	}
+	ok "a full disk: 2" full core
+	ok "2 beats 1" full --fail-if='used>0' core
+	ok "a full disk, --blocks" full --blocks core
+else
+	skip "a full disk" "no /dev/full"
+fi
+quiet() {
+	analyze --blocks --json core 2>err | head -1 >/dev/null
+	[ ! -s err ]
+}
+ok "a closed pipe is no news" quiet
+
+same() {
+	analyze "$@" >one
+	analyze "$@" >two
+	cmp one two
+}
+ok "the same bytes every time: text" same --only=all --rows=all core
+ok "the same bytes every time: JSON" same --json core
+
+file() {
+	rm -f report
+	analyze -o report "$@" core >out && [ ! -s out ] &&
+	[ "$(stat -c %a report)" = 600 ] &&
+	analyze "$@" core | cmp - report &&
+	analyze -o report "$@" core
+}
+ok "-o: text" file
+ok "-o: JSON" file --json
+ok "-o: CSV" file --csv --only=where
+ok "-o: blocks" file --blocks
+ok "-o: blocks as NDJSON" file --blocks --json
+other() {
+	rm -f report
+	analyze -o report --csv --only=where core
+	cp report kept
+	is 2 analyze -o report --csv --only=arenas core &&
+	cmp report kept && analyze --force -o report --only=arenas core &&
+	! cmp -s report kept && [ "$(ls -d report*)" = report ]
+}
+ok "-o: no other table's place, unless forced" other
+ok "-o -: standard output" sh -c \
+	'[ "$("$HEAPCORE" analyze -q -o - core | head -c 5)" = core: ]'
+
+width() {
+	analyze --only=all --rows=all core | awk '
+		length > 80 { print; bad = 1 }
+		/[^ -~]/ { print "not ASCII: " $0; bad = 1 }
+		/ $/ { print "blank at the end: " $0; bad = 1 }
+		END { exit bad }'
+}
+ok "80 columns of ASCII" width
+colour() {
+	analyze core >plain
+	analyze --color=always core >coloured
+	grep -q "$(printf '\033')" coloured &&
+	sed "s/$(printf '\033')\[[0-9;]*m//g" coloured | cmp - plain &&
+	NO_COLOR=1 analyze --color=always core | cmp - coloured
+}
+ok "colour changes nothing else; the option beats NO_COLOR" colour
+progress() {
+	"$HEAPCORE" analyze --progress=plain core 2>err >/dev/null
+	grep -q '^heapcore: walking' err &&
+	"$HEAPCORE" analyze core 2>err >/dev/null && ! grep walking err
+}
+ok "progress, if asked for" progress
+
+count() {
+	[ "$(analyze --blocks "$@" core | tail -n +2 | wc -l)" = "$n" ]
+}
+n=$(analyze --blocks --json core | grep -c '"state":"used"')
+ok "filter: used" count -f used
+n=1
+ok "filter: one mmapped" count -f 'mmapped size>1M'
+n=$(analyze --blocks --json core | grep -c '"size":1008,.*"state":"used"')
+ok "filter: used blocks of a size" count -f 'used size=1008'
+ok "blocks: 334 of 1000 rows are in use" [ "$n" = 334 ]
+classes() {
+	analyze --csv --only=classes -f 'used size=1008' core >out
+	[ "$(sed -n '2s/^\([0-9]*\),\([0-9]*\),\([0-9]*\),.*/\1 \3/p' out)" \
+		= "1008 334" ]
+}
+ok "filter: size classes of those that match" classes
+
+if command -v jq >/dev/null; then
+	json() {
+		analyze --json core | jq -e '
+			.schema == "heapcore-report/1" and .complete and
+			.target.private_bytes ==
+				([.where[].bytes] | add) and
+			(.allocators[0] | .mapped_bytes == .used_bytes +
+				.free_bytes + .overhead_bytes +
+				.foreign_bytes + .undecoded_bytes) and
+			([.arenas[].used_bytes] | add) == .totals.used_bytes
+			and ([.. | nulls] | length) == 0'
+	}
+	ok "JSON adds up" json
+	ndjson() {
+		analyze --blocks --json core | jq -es '
+			([.[] | select(.state == "used") | .size] | add) ==
+				'"$(analyze --json core |
+					jq .totals.used_bytes)"
+	}
+	ok "NDJSON adds up to the report" ndjson
+else
+	skip "JSON adds up" "no jq here"
+fi
+
+address=$(analyze --blocks --json -f 'used size=1008' core |
+	sed -n '5s/.*"address":"\([^"]*\)".*/\1/p')
+at() {
+	analyze --at="$address" core >out
+	grep -q 'state  *used$' out && grep -q 'SECRET-in-heap' out &&
+	analyze --at="${address#0x}" --json core | grep -q '"size": 1008'
+}
+ok "at an address" at
+
+# No planted word, nor its first bytes in any order, in whatever is printed.
+clean() {
+	"$HEAPCORE" analyze --redact "$@" >out 2>err || [ $? = 3 ]
+	[ -s out ] || return
+	! grep -iE 'SECRET|TERCES|534543524554|544552434553|5345.?4352' out err
+}
+leaky() {
+	analyze "$@" >out 2>err || [ $? = 3 ]
+	grep -q SECRET out
+}
+ok "the words are there" leaky --only=all --rows=all core
+ok "the words are there, damaged" leaky --json bad
+for core in core bad; do
+	ok "redact: text of $core" clean --only=all --rows=all "$core"
+	ok "redact: JSON of $core" clean --json "$core"
+	ok "redact: blocks of $core" clean --blocks --json "$core"
+	ok "redact: --at of $core" clean --at="$address" "$core"
+	ok "redact: --at of $core, JSON" clean --json --at="$address" "$core"
+	for section in mappings modules fragmentation findings; do
+		ok "redact: $section of $core, CSV" clean --csv \
+			--only="$section" "$core"
+	done
+done
+mkdir SECRET-place
+cp core SECRET-place/core
+ok "redact: the core's own path" clean --only=all SECRET-place/core
+ok "redact: without the program's file" clean --no-files --only=all core
+
+finish
