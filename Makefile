@@ -92,7 +92,7 @@ $(FUZZERS): %: obj/%.o libheapcore.a
 config.mk: $(srcdir)/configure
 	$(srcdir)/configure $(if $(wildcard $@),$(CONFIGURE_ARGS),--install-deps)
 
-deps-%:
+$(DEPS): deps-%:
 	@$(srcdir)/tests/deps $(if $(INSTALL_DEPS),--install) $*
 .PHONY: $(DEPS)
 
