@@ -45,6 +45,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < N; i++)
 		if (i % 4)
 			free(all[i]);
+	while (!strcmp(argv[1], "wait"))
+		pause();
 	if (!strcmp(argv[1], "fault"))
 		*(volatile int *)16 = 1;
 	/* As a string that is too long for the last block would. */
@@ -153,10 +155,30 @@ ok "a core" make_core core.1234 "$TMP/prog" fault "$(printf 'caf\351')"
 ok "another" make_core core.damaged "$TMP/prog" damage
 [ -s core.1234 ] && [ -s core.damaged ] || finish
 
+./prog wait &
+PID=$!
+export PID
+trap 'kill -KILL $PID 2>/dev/null || :' EXIT
+# Its threads are there as soon as it has done its work.
+tries=100
+until grep -qs '^State:.S' "/proc/$PID/task/$PID/status" &&
+	[ "$(ls "/proc/$PID/task" | wc -l)" = 2 ]; do
+	[ $((tries -= 1)) -gt 0 ] || break
+	sleep 0.05
+done
+# Not everybody may stop a process.
+process=yes
+heapcore analyze -q -p $PID >live.txt 2>refused || process=
+
 for page in heapcore-analyze.1 heapcore.1 heapcore-json.5; do
 	unmdoc $page >"$page"
 	while read -r line; do
-		ok "$page: $line" run_example "$line"
+		case $process$line in
+		heapcore*'$PID'*)
+			skip "$page: $line" "$(head -n 1 refused)"
+			;;
+		*)	ok "$page: $line" run_example "$line" ;;
+		esac
 	done <"$page"
 done
 ok "heapcore-analyze.1: at least four examples" \
