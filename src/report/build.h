@@ -29,6 +29,9 @@ void build_findings(struct report *r, const struct report_input *in);
 void build_abort(struct report *r, const struct report_input *in);
 void build_at(struct report *r, const struct report_input *in);
 
+/* A running one: what a core stores is what is resident there. */
+bool is_process(const struct space *sp);
+
 /* What a mapping is; a redacted report does not name plain files. */
 const char *map_what(const struct report *r, struct space *sp,
 		     const struct where_map *map);

@@ -98,7 +98,7 @@ void build_totals(struct report *r, const struct report_input *in)
 	table_row(t);
 	for (size_t i = 0; i < S_COLUMNS; i++)
 		if (i == S_FREE_SHARE)
-			table_set_share(t, i, cells[i].share);
+			table_set_real(t, i, cells[i].share);
 		else
 			table_set(t, i, cells[i].u);
 }
@@ -147,6 +147,8 @@ void build_where(struct report *r, const struct report_input *in)
 	table_set_text(t, W_TEXT, "total private memory");
 	table_sort(t, W_BYTES, false);
 	hide_stored(t, in->where);
+	if (is_process(in->sp))
+		table_retitle(t, W_STORED, "resident");
 }
 
 enum { R_WHAT, R_TEXT, R_BYTES, R_STORED, R_ABSENT, R_SHARE, R_COLUMNS };
@@ -186,6 +188,11 @@ void build_residency(struct report *r, const struct report_input *in)
 	}
 	table_add_total(t);
 	table_sort(t, R_BYTES, false);
+	if (is_process(in->sp)) {
+		table_retitle(t, R_STORED, "resident");
+		table_retitle(t, R_ABSENT, "not");
+		table_retitle(t, R_SHARE, "resident");
+	}
 }
 
 enum {

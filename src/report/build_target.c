@@ -15,7 +15,8 @@
 enum {
 	T_KIND, T_PATH, T_PROGRAM, T_PID, T_SIGNAL, T_THREADS, T_PRIVATE,
 	T_STORED, T_FAULT, T_COMMAND, T_MACHINE, T_PAGE, T_WRITER, T_MAPPINGS,
-	T_MISSING, T_MODULES, T_SIZE, T_WANTED, T_COLUMNS
+	T_MISSING, T_MODULES, T_SIZE, T_WANTED, T_STOPPED, T_TORN,
+	T_COLUMNS
 };
 
 static const struct column target_columns[T_COLUMNS] = {
@@ -40,6 +41,8 @@ static const struct column target_columns[T_COLUMNS] = {
 	[T_MODULES] = COLUMN("modules", "modules", COUNT),
 	[T_SIZE] = COLUMN("file_bytes", "file size", BYTES),
 	[T_WANTED] = COLUMN("whole_file_bytes", "whole file", BYTES),
+	[T_STOPPED] = COLUMN("stopped_s", "stopped for", SECONDS),
+	[T_TORN] = COLUMN("torn", "read while it ran", FLAG),
 };
 
 const char *signal_name(int signal, char ret[16])
@@ -64,6 +67,11 @@ static const char *machine_name(enum machine machine)
 		return "aarch64";
 	}
 	return "?";
+}
+
+bool is_process(const struct space *sp)
+{
+	return !strcmp(sp->kind, "process");
 }
 
 size_t count_missing(const struct space *sp)
@@ -101,8 +109,13 @@ void build_target(struct report *r, const struct report_input *in)
 	table_set(t, T_MAPPINGS, sp->n_segs);
 	table_set(t, T_MISSING, count_missing(sp));
 	table_set(t, T_MODULES, sp->n_modules);
-	table_set(t, T_SIZE, sp->core_size);
-	table_set(t, T_WANTED, sp->core_wanted);
+	if (is_process(sp)) {
+		table_set_real(t, T_STOPPED, sp->stopped_s);
+		table_set(t, T_TORN, sp->torn);
+	} else {
+		table_set(t, T_SIZE, sp->core_size);
+		table_set(t, T_WANTED, sp->core_wanted);
+	}
 }
 
 enum {
@@ -309,6 +322,8 @@ void build_mappings(struct report *r, const struct report_input *in)
 		table_set_text(t, M_WHAT, map_what(r, in->sp, m));
 	}
 	table_sort(t, M_BYTES, false);
+	if (is_process(in->sp))
+		table_retitle(t, M_STORED, "resident");
 }
 
 enum {

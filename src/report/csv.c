@@ -41,6 +41,9 @@ static void write_cell(const struct table *t, enum column_type type,
 	case COLUMN_SHARE:
 		out_printf(o, "%.4f", c->share);
 		break;
+	case COLUMN_SECONDS:
+		out_printf(o, "%.3f", c->share);
+		break;
 	case COLUMN_ADDR:
 		out_printf(o, "0x%" PRIx64, c->u);
 		break;

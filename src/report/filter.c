@@ -216,6 +216,7 @@ static bool parse_number(struct filter_term *term, const char *value)
 	case COLUMN_ADDR:
 		return num_parse_addr(value, &term->u);
 	case COLUMN_SHARE:
+	case COLUMN_SECONDS:
 		return parse_share(value, &term->share);
 	case COLUMN_SIGNED:
 		return parse_signed(value, &term->i);
@@ -329,6 +330,7 @@ static int compare(const struct filter_term *t, const struct cell *c)
 {
 	switch (t->type) {
 	case COLUMN_SHARE:
+	case COLUMN_SECONDS:
 		return (c->share > t->share) - (c->share < t->share);
 	case COLUMN_SIGNED:
 		return (c->i > t->i) - (c->i < t->i);

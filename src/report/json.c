@@ -108,6 +108,9 @@ static void write_value(const struct table *t, const struct column *column,
 	case COLUMN_SHARE:
 		out_printf(o, "%.4f", c->share);
 		break;
+	case COLUMN_SECONDS:
+		out_printf(o, "%.3f", c->share);
+		break;
 	case COLUMN_ADDR:
 		out_printf(o, "\"0x%" PRIx64 "\"", c->u);
 		break;

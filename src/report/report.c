@@ -144,6 +144,17 @@ static bool wants(const struct report_options *options, unsigned section)
 		sections[section].flags & ALWAYS_JSON);
 }
 
+/* "process 1234: appd, running, 9 threads, stopped for 0.8 s" */
+static void head_process(struct str *s, const struct space *sp)
+{
+	str_printf(s, ", running, %zu thread%s", sp->n_threads,
+		   sp->n_threads == 1 ? "" : "s");
+	if (sp->torn)
+		str_adds(s, ", read while it ran");
+	else
+		str_printf(s, ", stopped for %.1f s", sp->stopped_s);
+}
+
 /* "core.1234: appd, pid 1234, killed by SIGABRT, 9 threads" */
 static void head_target(struct report *r, const struct space *sp)
 {
@@ -160,6 +171,10 @@ static void head_target(struct report *r, const struct space *sp)
 		str_add_escaped(s, sp->program, strlen(sp->program));
 	else
 		str_adds(s, "?");
+	if (is_process(sp)) {
+		head_process(s, sp);
+		return;
+	}
 	if (sp->pid)
 		str_printf(s, ", pid %" PRIu32, sp->pid);
 	/* A debugger writes down a signal that killed nobody. */
@@ -193,6 +208,10 @@ static void head_memory(struct report *r, const struct report_input *in)
 
 	num_format_size(size, in->where->total.bytes);
 	str_printf(s, "%s" REPORT_OF_MEMORY, size);
+	if (is_process(in->sp)) {
+		num_format_size(size, in->where->total.stored);
+		str_printf(s, "%s resident, ", size);
+	}
 	num_format_size(size, undecoded);
 	if (missing)
 		str_printf(s, "INCOMPLETE: %zu of %zu mappings are not in "
@@ -280,6 +299,7 @@ bool report_build(struct report *r, const struct report_input *in,
 	struct table *only;
 
 	r->path = in->sp->path;
+	r->pid = is_process(in->sp) ? in->sp->pid : 0;
 	head_target(r, in->sp);
 	head_memory(r, in);
 	r->complete = report_complete(in);
@@ -320,12 +340,20 @@ static void write_shell_word(struct out *o, const char *word)
 /* The last lines name the next two commands. */
 static void write_more(const struct report *r, struct out *o)
 {
-	out_adds(o, "\nMore: heapcore analyze --only=all --rows=20 ");
-	write_shell_word(o, r->path);
-	out_adds(o, "\n      heapcore analyze --only=classes "
-		    "--filter='used size>1k' ");
-	write_shell_word(o, r->path);
-	out_addc(o, '\n');
+	static const char *const commands[] = {
+		"\nMore: heapcore analyze --only=all --rows=20 ",
+		"      heapcore analyze --only=classes "
+			"--filter='used size>1k' ",
+	};
+
+	for (size_t i = 0; i < countof(commands); i++) {
+		out_adds(o, commands[i]);
+		if (r->pid)
+			out_printf(o, "-p %" PRIu32, r->pid);
+		else
+			write_shell_word(o, r->path);
+		out_addc(o, '\n');
+	}
 }
 
 static bool is_default(const struct report_options *options)

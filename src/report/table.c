@@ -27,7 +27,22 @@ void table_fini(struct table *t)
 	free(t->cells);
 	free(t->order);
 	free(t->total);
+	free(t->titles);
 	str_fini(&t->pool);
+}
+
+void table_retitle(struct table *t, size_t column, const char *title)
+{
+	if (!t->titles)
+		t->titles = mem_zalloc(t->n_columns * sizeof(*t->titles));
+	t->titles[column] = title;
+}
+
+const char *table_column_title(const struct table *t, size_t column)
+{
+	if (t->titles && t->titles[column])
+		return t->titles[column];
+	return t->columns[column].title;
 }
 
 void table_row(struct table *t)
@@ -93,9 +108,9 @@ void table_set_signed(struct table *t, size_t column, int64_t value)
 	open_cell(t, column)->i = value;
 }
 
-void table_set_share(struct table *t, size_t column, double share)
+void table_set_real(struct table *t, size_t column, double value)
 {
-	open_cell(t, column)->share = share;
+	open_cell(t, column)->share = value;
 }
 
 void table_set_text(struct table *t, size_t column, const char *text)
@@ -213,6 +228,7 @@ static int compare_known(const struct by_column *by, const struct cell *a,
 			     : (a->text.len > b->text.len) -
 				       (a->text.len < b->text.len);
 	case COLUMN_SHARE:
+	case COLUMN_SECONDS:
 		return (b->share > a->share) - (b->share < a->share);
 	case COLUMN_SIGNED:
 		return (b->i > a->i) - (b->i < a->i);

@@ -28,6 +28,7 @@ enum column_type {
 	COLUMN_COUNT,
 	COLUMN_BYTES,
 	COLUMN_SHARE,		/* 0 to 1 */
+	COLUMN_SECONDS,
 	COLUMN_ADDR,
 	COLUMN_FLAG,
 	COLUMN_SIGNED,
@@ -68,7 +69,7 @@ struct cell {
 	union {
 		uint64_t u;	/* COUNT, BYTES, ADDR, FLAG */
 		int64_t i;	/* SIGNED */
-		double share;
+		double share;	/* SHARE, SECONDS */
 		struct {
 			uint32_t off, len;	/* TEXT, in the pool */
 		} text;
@@ -98,6 +99,7 @@ struct table {
 	struct cell *total;	/* owned; NULL: none */
 	struct str pool;
 	bool whole;		/* few rows: never cut in text */
+	const char **titles;	/* owned; in place of those declared */
 	uint64_t hidden;	/* columns left out of the text, as bits */
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;
@@ -106,6 +108,10 @@ struct table {
 void table_init(struct table *t, const char *name, const char *title,
 		const struct column *columns, size_t n_columns);
 void table_fini(struct table *t);
+
+/* Another title for a column, in text; static. */
+void table_retitle(struct table *t, size_t column, const char *title);
+const char *table_column_title(const struct table *t, size_t column);
 
 /* Begin a row; what is set from now on goes there. */
 void table_row(struct table *t);
@@ -116,7 +122,8 @@ void table_add_total(struct table *t);
 
 void table_set(struct table *t, size_t column, uint64_t value);
 void table_set_signed(struct table *t, size_t column, int64_t value);
-void table_set_share(struct table *t, size_t column, double share);
+/* A share or seconds. */
+void table_set_real(struct table *t, size_t column, double value);
 void table_set_text(struct table *t, size_t column, const char *text);
 void table_set_bytes(struct table *t, size_t column, const void *bytes,
 		     size_t n);

@@ -83,6 +83,9 @@ static void format_number(const struct layout *l, size_t column,
 	case COLUMN_SHARE:
 		num_format_share(ret, c->share);
 		break;
+	case COLUMN_SECONDS:
+		snprintf(ret, NUM_MAX, "%.1f s", c->share);
+		break;
 	case COLUMN_ADDR:
 		snprintf(ret, NUM_MAX, "0x%" PRIx64, c->u);
 		break;
@@ -158,7 +161,8 @@ static char column_unit(const struct layout *l, size_t column)
 static size_t column_width(const struct layout *l, size_t column)
 {
 	const struct column *c = &l->t->columns[column];
-	const char *title = column == l->label ? "" : c->title;
+	const char *title = column == l->label ? ""
+			    : table_column_title(l->t, column);
 	size_t width = strlen(title);
 	struct str s;
 
@@ -278,17 +282,17 @@ static void write_heading(const struct layout *l, struct out *o)
 	color(l, o, "1");
 	line_cell(&line, t->title, strlen(t->title), l->width[l->label], true);
 	for (size_t i = l->label + 1; i < t->n_columns; i++) {
-		const struct column *c = &t->columns[i];
+		const char *title = table_column_title(t, i);
 
 		if (!shown(l, i))
 			continue;
-		if (is_left(c)) {
+		if (is_left(&t->columns[i])) {
 			line.blanks += 2;
-			line_cell(&line, c->title, strlen(c->title),
+			line_cell(&line, title, strlen(title),
 				  l->width[i] - 2, true);
 		} else {
-			line_cell(&line, c->title, strlen(c->title),
-				  l->width[i], false);
+			line_cell(&line, title, strlen(title), l->width[i],
+				  false);
 		}
 	}
 	color(l, o, "0");
@@ -387,7 +391,7 @@ static void write_record(const struct layout *l, const struct cell *row,
 			continue;
 		format_cell(l, row, i, s);
 		snprintf(first, sizeof(first), "  %-18.24s  ",
-			 l->t->columns[i].title);
+			 table_column_title(l->t, i));
 		text_write_wrapped(o, s->text, s->len, first,
 				   "                      ");
 	}

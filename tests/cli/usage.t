@@ -16,10 +16,16 @@ $ heapcore analyze - <"$0"
 !   Try heapcore analyze --help.
 ? 2
 
-# a process is not yet read
-$ heapcore analyze -p 1
-! heapcore: --pid: reading a running process is not in this version
-!   Make a core of it: gcore -o core PID.
+# a process or a core
+$ heapcore analyze -p 1 core
+! heapcore: --pid or a core file, not both
+!   Try heapcore analyze --help.
+? 2
+
+# what is for processes only
+$ heapcore analyze --no-stop core
+! heapcore: --no-stop is for processes: give --pid
+!   Try heapcore analyze --help.
 ? 2
 
 # a near miss of an option is named
