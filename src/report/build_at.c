@@ -149,15 +149,16 @@ static void add_bytes(struct table *t, struct space *sp, vaddr addr)
 	char hex[3 * DUMP_LINE + 1] = "";
 	char text[DUMP_LINE + 1] = "";
 	uint64_t n = space_read(sp, addr, bytes, DUMP_LINE);
+	size_t h = 0;
 
 	if (!n)
 		return;
 	for (uint64_t i = 0; i < n; i++) {
-		snprintf(hex + 3 * i, 4, "%02x ", bytes[i]);
+		h += (size_t)snprintf(hex + h, sizeof(hex) - h, "%s%02x",
+				      i && i % 2 == 0 ? " " : "", bytes[i]);
 		text[i] = (char)(bytes[i] >= 0x20 && bytes[i] < 0x7f
 					 ? bytes[i] : '.');
 	}
-	hex[3 * n - 1] = '\0';
 	table_row(t);
 	table_set(t, X_ADDRESS, addr);
 	table_set_text(t, X_HEX, hex);
@@ -181,6 +182,10 @@ static void build_bytes(struct report *r, struct space *sp,
 		start -= DUMP_BEFORE;
 	if (!add_ok(start, DUMP_LINE * DUMP_LINES, &end))
 		end = UINT64_MAX;
+	/* One line more than the block: what an overflow would hit. */
+	if (a->has_block)
+		end = min_u64(end, a->block.start + a->block.size +
+			      DUMP_LINE);
 	for (vaddr at = start; at < end && at >= start; at += DUMP_LINE)
 		add_bytes(t, sp, at);
 }
