@@ -90,6 +90,12 @@ keys() {
 }
 
 documents() {
+	if [ "$process" ]; then
+		heapcore analyze -q --json -p $PID >live.json || return 1
+		keys live.json
+	else
+		printf 'target.%s\n' stopped_s torn
+	fi
 	for core in core.1234 core.damaged; do
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1
