@@ -41,6 +41,13 @@ __attribute__((noinline)) static int some_text(int x)
 	return x * 31 + changed;
 }
 
+/* gdb would store the sanitizer's shadow memory: terabytes of zeros. */
+#ifdef __SANITIZE_ADDRESS__
+enum { TOO_LARGE_FOR_GDB = 1 };
+#else
+enum { TOO_LARGE_FOR_GDB = 0 };
+#endif
+
 static const char *why_not(void)
 {
 	char pattern[200] = "";
@@ -378,7 +385,7 @@ TEST(every_filter)
 {
 	static const int filters[] = { 0x33, 0, 1, 2, 4, 8, 0x10, 0x20, 0x37,
 				       0x3f, 0x7f, 0x1ff };
-	size_t i, n_segs = 0;
+	size_t i;
 
 	for (i = 0; i < sizeof(filters) / sizeof(*filters); i++) {
 		int bits = filters[i];
@@ -386,9 +393,9 @@ TEST(every_filter)
 
 		OPEN_OR_SKIP(sp, bits, RLIM_INFINITY, NULL);
 
-		if (!i)
-			n_segs = sp->n_segs;
-		CHECK_U64(sp->n_segs, n_segs);
+		CHECK_U64(seg_of(sp, zoo->left_out)->stored, 0);
+		CHECK(seg_of(sp, zoo->reserved)->end >=
+		      at(zoo->reserved) + 1024 * P);
 		if (space_u32(sp, at(&changed), &v))
 			CHECK_U64(v, 2);
 		CHECK(v == 2 || !(bits & 1));
@@ -439,7 +446,10 @@ TEST(by_gcore)
 	struct space *sp;
 	const void *view;
 	pid_t pid;
+	int failed;
 
+	if (TOO_LARGE_FOR_GDB)
+		SKIP("a sanitizer's memory is too large for gcore");
 	if (system("command -v gcore >/dev/null 2>&1"))
 		SKIP("no gcore");
 	pid = start_child(0x33, RLIM_INFINITY, true);
@@ -447,13 +457,17 @@ TEST(by_gcore)
 		usleep(1000);
 	snprintf(command, sizeof(command),
 		 "gcore -o %s/gcore %d >/dev/null 2>&1", dir, (int)pid);
-	if (system(command))
-		printf("# gcore failed\n");
+	failed = system(command);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	if (failed) {
+		snprintf(command, sizeof(command), "rm -f %s/gcore*", dir);
+		failed = system(command);
+		SKIP("gcore failed");
+	}
 	sp = open_and_remove("gcore", NULL);
-	if (!sp)
-		SKIP("gcore wrote no core");
+	if (!CHECK(sp))
+		return;
 	CHECK_STR(sp->writer, "gdb");
 	CHECK_U64(sp->holes, HOLES_LOST);
 	CHECK_U64((uint64_t)sp->signal, 0);
