@@ -167,12 +167,16 @@ static bool set_sections(struct run *run, struct err *err)
 		if (!num_parse_addr(a->at, &run->at))
 			return err_set(err, ERR_USAGE, "--at: '%.40s' is no "
 				       "address", a->at);
-		if (a->only || a->blocks)
+		if (a->only || a->blocks || a->filter || a->sort)
 			return err_set(err, ERR_USAGE, "--at stands alone: "
-				       "no --only, no --blocks");
+				       "no --only, --blocks, --filter or "
+				       "--sort");
 		o->sections = 1u << SECTION_AT;
 		return true;
 	}
+	if (a->blocks && (a->only || a->sort))
+		return err_set(err, ERR_USAGE, "--blocks is one list by "
+			       "address: no --only, no --sort");
 	if (a->only)
 		return report_parse_sections(a->only, &o->sections, err);
 	o->sections = report_default_sections(a->common.json);
@@ -196,6 +200,12 @@ static bool set_filter(struct run *run, struct err *err)
 	    section != SECTION_CLASSES) {
 		o->row_filter = expr;
 		return true;
+	}
+	if (!run->args.blocks && !(o->sections >> SECTION_CLASSES & 1)) {
+		err_set(err, ERR_USAGE, "--filter needs one section, or "
+			"classes among them");
+		return err_hint(err, "Or --blocks, which lists what "
+				"matches.");
 	}
 	const struct column *columns = block_columns(&n);
 
@@ -331,7 +341,7 @@ static bool walk(struct run *run, struct err *err)
 				    &run->heap, &run->progress, err);
 	if (in->heap_found)
 		return true;
-	err_prefix(err, "%s: ", run->sp->path ? run->sp->path : "?");
+	err_prefix(err, "%s", run->sp->path ? run->sp->path : "?");
 	return !run->allocator && !run->args.blocks;
 }
 

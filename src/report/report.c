@@ -299,6 +299,7 @@ bool report_build(struct report *r, const struct report_input *in,
 	struct table *only;
 
 	r->path = in->sp->path;
+	r->heap_found = in->heap_found;
 	r->pid = is_process(in->sp) ? in->sp->pid : 0;
 	head_target(r, in->sp);
 	head_memory(r, in);
@@ -340,10 +341,12 @@ static void write_shell_word(struct out *o, const char *word)
 /* The last lines name the next two commands. */
 static void write_more(const struct report *r, struct out *o)
 {
-	static const char *const commands[] = {
+	const char *const commands[] = {
 		"\nMore: heapcore analyze --only=all --rows=20 ",
-		"      heapcore analyze --only=classes "
-			"--filter='used size>1k' ",
+		r->heap_found ? "      heapcore analyze --only=classes "
+				"--filter='used size>1k' "
+			      : "      heapcore analyze --only=mappings "
+				"--rows=all ",
 	};
 
 	for (size_t i = 0; i < countof(commands); i++) {

@@ -94,6 +94,7 @@ struct report {
 	struct str head[2];	/* the first two lines */
 	const char *path;	/* borrowed; the target, for the last lines */
 	uint32_t pid;		/* the same, if it is a process; else 0 */
+	bool heap_found;
 	bool complete;
 	struct table tables[REPORT_TABLES];
 	enum section section[REPORT_TABLES];	/* of each table */

@@ -148,3 +148,17 @@ $ heapcore analyze --at=0xzz core
 ! heapcore: --at: '0xzz' is no address
 !   Try heapcore analyze --help.
 ? 2
+
+# what stands alone
+$ heapcore analyze --at=10 --only=where core || heapcore analyze --blocks --sort=size core
+! heapcore: --at stands alone: no --only, --blocks, --filter or --sort
+!   Try heapcore analyze --help.
+! heapcore: --blocks is one list by address: no --only, no --sort
+!   Try heapcore analyze --help.
+? 2
+
+# a filter that nothing would heed
+$ heapcore analyze --only=where,arenas --filter='size>1k' core
+! heapcore: --filter needs one section, or classes among them
+!   Or --blocks, which lists what matches.
+? 2

@@ -226,4 +226,59 @@ cp core SECRET-place/core
 ok "redact: the core's own path" clean --only=all SECRET-place/core
 ok "redact: without the program's file" clean --no-files --only=all core
 
+# A program without malloc: the table is printed, and what is missing said.
+cat >bare.c <<'END'
+#include <sys/mman.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+static long call(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d, r8 __asm__("r8") = e,
+		      r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(n), "D"(a), "S"(b),
+			 "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+void _start(void)
+{
+	char *p = (char *)call(SYS_mmap, 0, 1 << 20, 3, 0x22, -1, 0);
+
+	for (int i = 0; i < 1 << 20; i += 4096)
+		p[i] = 1;
+	call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0, 0, 0), SIGABRT, 0, 0, 0,
+	     0);
+	for (;;)
+		;
+}
+END
+if $CC -static -nostdlib -w -o bare bare.c 2>/dev/null &&
+	make_core bare.core "$TMP/bare"; then
+	bare() {
+		is 3 analyze bare.core &&
+		grep -q '^heapcore: bare.core: no known allocator found' err &&
+		grep -q 'no heap decoded; no known allocator$' out &&
+		grep -q 'other anonymous mappings  *1024.0K' out
+	}
+	ok "no heap: the table all the same, 3" bare
+	ok "no heap: an allocator asked for, 2" is 2 analyze \
+		--allocator=glibc bare.core
+	ok "no heap: no blocks, 2" is 2 analyze --blocks bare.core
+else
+	skip "no heap" "no static program without libc here"
+fi
+
+head -c 70000 core >cut
+cut_off() {
+	is 3 "$HEAPCORE" analyze cut &&
+	grep -q '^heapcore: cut: truncated, ' err &&
+	grep -q 'INCOMPLETE: [0-9]* of [0-9]* mappings are not in the' out &&
+	is 3 analyze cut && [ ! -s err ]
+}
+ok "truncated: said twice, 3; -q is silent" cut_off
+
 finish
