@@ -9,6 +9,7 @@
 
 static const struct command *const commands[] = {
 	&command_analyze,
+	&command_snapshot,
 };
 
 static void write_help(struct out *o)

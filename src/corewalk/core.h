@@ -43,6 +43,10 @@ struct core {
 	bool file_offsets_in_bytes;	/* NT_FILE as gdb writes it */
 	bool is_vmcore;
 
+	/* heapcore's own note: borrowed, of the core; see own.h. */
+	const uint8_t *own;
+	uint64_t own_size;
+
 	/* Of a process: it knows its shared mappings, and links to files. */
 	bool knows_shared;
 	const char *map_files;	/* borrowed; a folder, or NULL */

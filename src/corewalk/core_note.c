@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "corewalk/own.h"
 
 enum {
 	NT_PRSTATUS = 1,
@@ -307,6 +308,14 @@ static void note_file(struct space *sp, const struct elf_note *note)
 	free(names);
 }
 
+static void note_own(struct space *sp, const struct elf_note *note)
+{
+	struct core *core = sp->priv;
+
+	core->own = note->desc;
+	core->own_size = note->desc_len;
+}
+
 static void one_note(struct space *sp, const struct elf_note *note)
 {
 	struct core *core = sp->priv;
@@ -329,6 +338,8 @@ static void one_note(struct space *sp, const struct elf_note *note)
 		note_arm_tls(sp, note);
 	else if (elf_note_is(note, "GDB", NT_GDB_TDESC))
 		core->has_gdb_note = true;
+	else if (elf_note_is(note, OWN_OWNER, OWN_TYPE))
+		note_own(sp, note);
 	else if (note->name_len == 10 && !memcmp(note->name, "VMCOREINFO", 10))
 		core->is_vmcore = true;
 }
@@ -349,6 +360,8 @@ void core_notes(struct space *sp, const uint8_t *notes, uint64_t size)
 static const char *guess_writer(const struct core *core,
 				const struct space *sp)
 {
+	if (core->own)
+		return "heapcore";
 	if (core->has_gdb_note || core->file_offsets_in_bytes)
 		return "gdb";
 	if (core->has_siginfo)

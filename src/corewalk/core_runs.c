@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "corewalk/pages.h"
 
 /* One walk over the file; false if holes cannot be asked for. */
 static bool find_runs(struct space *sp, int fd)
@@ -60,6 +61,12 @@ static void forget_runs(struct space *sp)
 
 void core_runs(struct space *sp, int fd)
 {
+	/* A snapshot of our own says it of each page. */
+	if (space_pages_known(sp)) {
+		pages_to_runs(sp);
+		sp->holes = HOLES_KEPT;
+		return;
+	}
 	sp->holes = HOLES_LOST;
 	if (fd < 0)
 		return;

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "corewalk/core.h"
+#include "corewalk/own.h"
 #include "corewalk/unpack.h"
 
 /* ---- close ---- */
@@ -307,6 +308,8 @@ static bool load(struct space *sp, const void *data, uint64_t size, int fd,
 			       core->name);
 	sort_segs(sp);
 	bound_bytes(sp);
+	core->knows_shared = core->own &&
+			     own_apply(sp, core->own, core->own_size);
 	core_files(sp);
 	core_runs(sp, fd);
 	core_modules(sp);
