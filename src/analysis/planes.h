@@ -51,7 +51,7 @@ static inline uint64_t planes_next(const struct heap_extent *x, uint64_t g)
 	size_t w = g >> 6;
 	uint64_t bits;
 
-	if (g >= end)
+	if (g >= end || w >= x->n_words)
 		return end;
 	bits = x->planes[0][w] & ~UINT64_C(0) << (g & 63);
 	while (!bits) {
@@ -69,7 +69,7 @@ static inline uint64_t planes_next_odd(const struct heap_extent *x, uint64_t g)
 	size_t w = g >> 6;
 	uint64_t bits;
 
-	if (g >= end)
+	if (g >= end || w >= x->n_words)
 		return end;
 	bits = planes_odd(x, w) & ~UINT64_C(0) << (g & 63);
 	while (!bits) {
@@ -102,27 +102,36 @@ static inline bool planes_prev(const struct heap_extent *x, uint64_t g,
 }
 
 /*
- * A place among the blocks that are not plainly in use.  Ranges are asked for
- * in address order, so that one pass serves them all, however many there are.
+ * The block that the last range ended in.  Ranges are asked for in address
+ * order: a block is looked for once, however many ranges lie in it, and what
+ * lies between two ranges is not looked at.
  */
 struct planes_cursor {
 	const struct heap_extent *x;
-	uint64_t g;		/* of the block the cursor is at */
-	vaddr start, end;	/* of that block; both x->end at the end */
+	uint64_t g;
+	vaddr start, end;
 };
-
-static inline void planes_step(struct planes_cursor *c, uint64_t g)
-{
-	c->g = planes_next_odd(c->x, g);
-	c->start = planes_addr(c->x, c->g);
-	c->end = planes_addr(c->x, planes_next(c->x, c->g + 1));
-}
 
 static inline void planes_seek(struct planes_cursor *c,
 			       const struct heap_extent *x)
 {
-	c->x = x;
-	planes_step(c, 0);
+	*c = (struct planes_cursor){ .x = x, .start = x->start,
+				     .end = x->start };
+}
+
+static inline void planes_move(struct planes_cursor *c, uint64_t g)
+{
+	c->g = g;
+	c->start = planes_addr(c->x, g);
+	c->end = planes_addr(c->x, planes_next(c->x, g + 1));
+}
+
+/* To the block that holds addr, or the first one behind. */
+static inline void planes_find(struct planes_cursor *c, vaddr addr)
+{
+	uint64_t g = planes_granule(c->x, addr), at;
+
+	planes_move(c, planes_prev(c->x, g, &at) ? at : planes_next(c->x, g));
 }
 
 /*
@@ -134,6 +143,8 @@ static inline void planes_bytes(struct planes_cursor *c, vaddr from, vaddr to,
 {
 	uint64_t used = to - from;
 
+	if (from >= c->end)
+		planes_find(c, from);
 	while (c->start < to) {
 		vaddr start = max_u64(c->start, from);
 		vaddr end = min_u64(c->end, to);
@@ -144,7 +155,7 @@ static inline void planes_bytes(struct planes_cursor *c, vaddr from, vaddr to,
 		}
 		if (c->end > to)
 			break;
-		planes_step(c, c->g + 1);
+		planes_move(c, planes_next_odd(c->x, c->g + 1));
 	}
 	bytes[BLOCK_USED] += used;
 }

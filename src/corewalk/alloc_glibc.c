@@ -210,6 +210,7 @@ static void glibc_walk(struct space *sp, struct sighting *at,
 		g->heap = heap;
 		g->progress = progress;
 		g->budget = step_budget(sp);
+		g->anchors_left = min_u64(g->budget / 8, GLIBC_MAX_ANCHORS);
 		walk_one(g, (unsigned)i);
 	}
 	glibc_walk_mmapped(s->all, s->n);

@@ -47,6 +47,7 @@ enum {
 	GLIBC_MAX_FAST = 11,
 	GLIBC_MAX_ARENAS = 65536,
 	GLIBC_MAX_HEAPS = 65536,
+	GLIBC_MAX_ANCHORS = 1 << 22,
 };
 
 /*
@@ -98,15 +99,17 @@ struct glibc_arena {
 	bool main;
 	bool lost;		/* its struct is not readable */
 	uint32_t id;		/* index in heap.arenas */
-	vaddr *heaps;		/* owned; last one first */
+	vaddr *heaps;		/* owned, sorted */
 	size_t n_heaps, cap_heaps;
 	vaddr *anchors;		/* owned, sorted: known list members */
 	size_t n_anchors, cap_anchors;
 	bool has_anchors;
+	size_t strays;		/* anchors before this one are explained */
 	uint64_t walked;	/* bytes explained so far */
 	uint64_t fd_edges, bk_edges;	/* see glibc_edge() */
 	uint64_t binned;	/* free chunks met in the walk */
 	uint64_t unlisted;	/* free ones whose footer is wrong */
+	bool open;		/* its lists do not close */
 };
 
 struct glibc_tcache {
@@ -141,6 +144,7 @@ struct glibc {
 
 	struct glibc_arena *arenas;	/* owned; the main one first */
 	size_t n_arenas, cap_arenas;
+	uint32_t *by_addr;	/* owned: arenas in the order of addresses */
 	struct glibc_tcache *tcaches;	/* owned */
 	size_t n_tcaches, cap_tcaches;
 	enum tcache_kind tcache;
@@ -159,6 +163,7 @@ struct glibc {
 	struct glibc_range *ranges;	/* owned */
 	size_t n_ranges, cap_ranges;
 	uint64_t budget;	/* steps left for repairs; bounds the time */
+	uint64_t anchors_left;	/* of all arenas; bounds the memory */
 	uint64_t resyncs;
 };
 
@@ -225,6 +230,8 @@ const struct state_layout *glibc_state_layout(size_t i);
 /* How many of the 127 bins at base are sound; 0 if too few. */
 unsigned glibc_good_bins(struct space *sp, unsigned word, vaddr base);
 void glibc_add_arena(struct glibc *g, vaddr addr, bool main);
+/* The arena at addr, NULL if none; once glibc_complete() was there. */
+struct glibc_arena *glibc_arena_at(struct glibc *g, vaddr addr);
 /* Fill in the rest once arenas and state are known. */
 void glibc_complete(struct glibc *g);
 
@@ -311,8 +318,8 @@ void glibc_mark_lists(struct glibc *g);
 
 /* glibc_bins.c */
 
-/* Unsorted, small and large bins of one arena. */
-void glibc_mark_bins(struct glibc *g, struct glibc_arena *a);
+/* Unsorted, small and large bins of all arenas. */
+void glibc_mark_bins(struct glibc *g);
 
 /* A stored link: fd of a fastbin or thread cache at addr. */
 static inline uint64_t glibc_link(const struct glibc *g, vaddr addr,

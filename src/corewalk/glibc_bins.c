@@ -57,15 +57,25 @@ static bool mark_bin(struct glibc *g, struct glibc_arena *a, unsigned k,
 	return false;
 }
 
-/* All free chunks of the arena's blocks, as long as no list has named them. */
-static void unlist_all(struct glibc *g, struct glibc_arena *a)
+/* The arena of g that an extent belongs to, NULL if it is not g's. */
+static struct glibc_arena *arena_of(struct glibc *g,
+				    const struct heap_extent *x)
+{
+	uint32_t i = x->arena - g->arenas[0].id;
+
+	return i < g->n_arenas ? &g->arenas[i] : NULL;
+}
+
+/* All free chunks of open arenas, as long as no list has named them. */
+static void unlist_all(struct glibc *g)
 {
 	struct heap *h = g->heap;
 
 	for (size_t i = 0; i < h->n_extents; i++) {
 		struct heap_extent *x = &h->extents[i];
+		struct glibc_arena *a = arena_of(g, x);
 
-		if (x->arena != a->id || x->kind != EXTENT_BLOCKS)
+		if (!a || !a->open || x->kind != EXTENT_BLOCKS)
 			continue;
 		/* BLOCK_BINNED is 4, BLOCK_UNLISTED 5: set bit 0. */
 		for (size_t w = 0; w < x->n_words; w++)
@@ -74,28 +84,43 @@ static void unlist_all(struct glibc *g, struct glibc_arena *a)
 	}
 }
 
-static void note_unlisted(struct glibc *g, struct glibc_arena *a)
+struct unlisted {
+	uint64_t blocks, bytes;
+	vaddr first;
+};
+
+static void note_unlisted(struct glibc *g)
 {
-	uint64_t blocks = 0, bytes = 0;
+	struct unlisted *found = mem_zalloc(g->n_arenas * sizeof(*found));
+	uint32_t first = g->arenas[0].id;
 	struct heap_iter it;
 	struct block b;
-	vaddr first = 0;
 
 	heap_iter_init(&it, g->heap);
 	while (heap_iter_next(&it, &b)) {
-		if (b.arena != a->id || b.state != BLOCK_UNLISTED)
+		uint32_t i = b.arena - first;
+		struct unlisted *u;
+
+		if (b.state != BLOCK_UNLISTED || i >= g->n_arenas ||
+		    !g->arenas[i].open)
 			continue;
-		first = first ? first : b.start;
-		blocks++;
-		bytes += b.size;
+		u = &found[i];
+		u->first = u->blocks ? u->first : b.start;
+		u->blocks++;
+		u->bytes += b.size;
 	}
-	if (!blocks)
-		return;
-	heap_note(g->heap, "unlisted-free", a->id, first, 0,
-		  "%llu free chunks (%llu bytes) are in no bin, the first at "
-		  "0x%llx", (unsigned long long)blocks,
-		  (unsigned long long)bytes, (unsigned long long)first);
-	heap_note_is_minor(g->heap);
+	for (size_t i = 0; i < g->n_arenas; i++) {
+		if (!found[i].blocks)
+			continue;
+		heap_note(g->heap, "unlisted-free", g->arenas[i].id,
+			  found[i].first, 0, "%llu free chunks (%llu bytes) "
+			  "are in no bin, the first at 0x%llx",
+			  (unsigned long long)found[i].blocks,
+			  (unsigned long long)found[i].bytes,
+			  (unsigned long long)found[i].first);
+		heap_note_is_minor(g->heap);
+	}
+	free(found);
 }
 
 /*
@@ -371,25 +396,47 @@ static void mark_unsorted(struct glibc *g, struct glibc_arena *a)
 	free(s.all);
 }
 
-void glibc_mark_bins(struct glibc *g, struct glibc_arena *a)
+/* All lists of the arena close; only which chunks are unsorted is open. */
+static void mark_closed(struct glibc *g, struct glibc_arena *a)
 {
-	_Static_assert(BLOCK_BINNED == 4 && BLOCK_UNLISTED == 5,
-		       "unlist_all() sets a bit");
+	if (a->binned < LONG_LIST || a->unlisted)
+		mark_bin(g, a, 0, false, BLOCK_BINNED);
+	else
+		mark_unsorted(g, a);
+}
 
-	for (unsigned k = 0; k < GLIBC_BINS; k++)
-		sum_header(g, a, k);
-	if (a->fd_edges == a->bk_edges) {
-		/* All lists close; only which chunks are unsorted is open. */
-		if (a->binned < LONG_LIST || a->unlisted)
-			mark_bin(g, a, 0, false, BLOCK_BINNED);
-		else
-			mark_unsorted(g, a);
-		return;
-	}
-	unlist_all(g, a);
+static void mark_open(struct glibc *g, struct glibc_arena *a)
+{
 	for (unsigned k = 0; k < GLIBC_BINS; k++)
 		if (!mark_bin(g, a, k, false, BLOCK_UNLISTED))
 			mark_bin(g, a, k, true, BLOCK_UNLISTED);
-	note_unlisted(g, a);
 }
 
+void glibc_mark_bins(struct glibc *g)
+{
+	bool any = false;
+
+	_Static_assert(BLOCK_BINNED == 4 && BLOCK_UNLISTED == 5,
+		       "unlist_all() sets a bit");
+
+	for (size_t i = 0; i < g->n_arenas; i++) {
+		struct glibc_arena *a = &g->arenas[i];
+
+		if (a->lost)
+			continue;
+		for (unsigned k = 0; k < GLIBC_BINS; k++)
+			sum_header(g, a, k);
+		a->open = a->fd_edges != a->bk_edges;
+		any |= a->open;
+	}
+	if (any)
+		unlist_all(g);
+	for (size_t i = 0; i < g->n_arenas; i++) {
+		if (g->arenas[i].open)
+			mark_open(g, &g->arenas[i]);
+		else if (!g->arenas[i].lost)
+			mark_closed(g, &g->arenas[i]);
+	}
+	if (any)
+		note_unlisted(g);
+}

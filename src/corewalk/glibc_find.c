@@ -21,6 +21,9 @@ enum { GOOD_BINS = GLIBC_BINS - 2 };
 /* Slots looked at during one search; bounds its time on hostile input. */
 enum { SLOT_BUDGET = 40 * 1000 * 1000 };
 
+/* Namespaces of dlmopen() are at most 16 (DL_NNS in glibc), and a preload. */
+enum { MAX_INSTANCES = 32 };
+
 /* Libraries and programs keep mp_ this near to main_arena. */
 enum { PAR_REACH = 0x8000, PAR_SCORE_MIN = 7 };
 
@@ -244,11 +247,43 @@ static unsigned heap_info_before(struct space *sp, vaddr arena)
 
 void glibc_add_arena(struct glibc *g, vaddr addr, bool main)
 {
-	g->arenas = mem_realloc(g->arenas,
-				(g->n_arenas + 1) * sizeof(*g->arenas));
-	g->arenas[g->n_arenas++] = (struct glibc_arena){
-		.addr = addr, .main = main,
-	};
+	MEM_PUSH(g->arenas, g->n_arenas, g->cap_arenas) =
+		(struct glibc_arena){ .addr = addr, .main = main };
+}
+
+static int compare_arenas(const void *a, const void *b, void *priv)
+{
+	const struct glibc *g = priv;
+	vaddr x = g->arenas[*(const uint32_t *)a].addr;
+	vaddr y = g->arenas[*(const uint32_t *)b].addr;
+
+	return (x > y) - (x < y);
+}
+
+static void sort_arenas(struct glibc *g)
+{
+	g->by_addr = mem_alloc(g->n_arenas * sizeof(*g->by_addr));
+	for (size_t i = 0; i < g->n_arenas; i++)
+		g->by_addr[i] = (uint32_t)i;
+	qsort_r(g->by_addr, g->n_arenas, sizeof(*g->by_addr), compare_arenas,
+		g);
+}
+
+struct glibc_arena *glibc_arena_at(struct glibc *g, vaddr addr)
+{
+	size_t lo = 0, hi = g->n_arenas;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (g->arenas[g->by_addr[mid]].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == g->n_arenas || g->arenas[g->by_addr[lo]].addr != addr)
+		return NULL;
+	return &g->arenas[g->by_addr[lo]];
 }
 
 /* The ring in its own order, the main arena first. */
@@ -468,8 +503,8 @@ static void settle_heap_max(struct glibc *g)
 
 	g->heap_max = g->W == 8 ? 64 * MIB : MIB;
 	if (g->par && g->par->hp_pagesize &&
-	    space_word(g->sp, g->mp + g->par->hp_pagesize, &hp) && hp &&
-	    !(hp & (hp - 1)) && hp < GIB && g->par->first == 35)
+	    space_word(g->sp, g->mp + g->par->hp_pagesize, &hp) &&
+	    hp >= g->sp->page && !(hp & (hp - 1)) && hp < GIB && g->par->first == 35)
 		g->heap_max = 4 * hp;
 	for (size_t i = 1; i < g->n_arenas; i++) {
 		vaddr addr = g->arenas[i].addr;
@@ -496,58 +531,73 @@ static void add_heap(struct glibc_arena *a, vaddr h)
 	MEM_PUSH(a->heaps, a->n_heaps, a->cap_heaps) = h;
 }
 
-static bool has_heap(const struct glibc_arena *a, vaddr h)
+static int compare_heaps(const void *a, const void *b)
 {
-	for (size_t i = 0; i < a->n_heaps; i++)
-		if (a->heaps[i] == h)
-			return true;
-	return false;
+	vaddr x = *(const vaddr *)a, y = *(const vaddr *)b;
+
+	return (x > y) - (x < y);
 }
 
-/* From the heap that holds top back to the first one. */
+static void sort_heaps(struct glibc_arena *a)
+{
+	size_t kept = 0;
+
+	if (a->n_heaps)
+		qsort(a->heaps, a->n_heaps, sizeof(*a->heaps), compare_heaps);
+	for (size_t i = 0; i < a->n_heaps; i++)
+		if (!kept || a->heaps[kept - 1] != a->heaps[i])
+			a->heaps[kept++] = a->heaps[i];
+	a->n_heaps = kept;
+}
+
+/*
+ * From the heap that holds top back to the first one.  A chain that runs in a
+ * circle meets the mark that is set at powers of two (Brent).
+ */
 static void chain_heaps(struct glibc *g, struct glibc_arena *a)
 {
-	vaddr h = round_down(a->top, g->heap_max);
+	vaddr h = round_down(a->top, g->heap_max), mark = 0;
 	uint64_t ar_ptr;
 
-	while (h && a->n_heaps < GLIBC_MAX_HEAPS) {
-		if (!space_word(g->sp, h, &ar_ptr) || ar_ptr != a->addr ||
-		    has_heap(a, h))
+	while (h && h != mark && a->n_heaps < GLIBC_MAX_HEAPS) {
+		if (!space_word(g->sp, h, &ar_ptr) || ar_ptr != a->addr)
 			return;
+		if (!(a->n_heaps & (a->n_heaps + 1)))
+			mark = h;
 		add_heap(a, h);
 		if (!space_word(g->sp, h + g->W, &h))
 			return;
 	}
 }
 
-static struct glibc_arena *arena_at(struct glibc *g, vaddr addr)
+/*
+ * The next place behind h where a heap can begin, and that can be read: a
+ * mapping may claim any size.
+ */
+static vaddr next_heap(const struct glibc *g, const struct seg *seg, vaddr h)
 {
-	for (size_t i = 1; i < g->n_arenas; i++)
-		if (g->arenas[i].addr == addr)
-			return &g->arenas[i];
-	return NULL;
+	h = h < seg->start ? round_up(seg->start, g->heap_max) :
+		h + g->heap_max;
+	return h >= seg->start && h - seg->start < seg->avail ? h : 0;
 }
 
 /* A broken chain: any aligned place that names one of our arenas will do. */
 static void scan_heaps(struct glibc *g)
 {
-	uint64_t budget = 1 << 22;
-
 	for (size_t i = 0; i < g->sp->n_segs; i++) {
 		const struct seg *seg = &g->sp->segs[i];
-		vaddr h = round_up(seg->start, g->heap_max);
+		vaddr h = 0;
 
 		if (!(seg->flags & SEG_W) || !space_seg_anon(seg))
 			continue;
-		for (; h >= seg->start && h < seg->end && budget;
-		     h += g->heap_max, budget--) {
+		while ((h = next_heap(g, seg, h))) {
 			struct glibc_arena *a;
 			uint64_t ar_ptr;
 
 			if (!space_word(g->sp, h, &ar_ptr))
 				continue;
-			a = arena_at(g, ar_ptr);
-			if (a && !has_heap(a, h))
+			a = glibc_arena_at(g, ar_ptr);
+			if (a && !a->main)
 				add_heap(a, h);
 		}
 	}
@@ -566,6 +616,8 @@ static void find_heaps(struct glibc *g)
 	}
 	if (broken)
 		scan_heaps(g);
+	for (size_t i = 1; i < g->n_arenas; i++)
+		sort_heaps(&g->arenas[i]);
 }
 
 /*
@@ -600,6 +652,7 @@ void glibc_complete(struct glibc *g)
 {
 	bool lost = g->arenas[0].lost;
 
+	sort_arenas(g);
 	settle_attached(g);
 	for (size_t i = lost; i < g->n_arenas; i++)
 		read_arena(g, &g->arenas[i]);
@@ -622,7 +675,7 @@ static size_t identify_all(struct search *s, struct glibc **ret)
 	struct glibc *all = NULL, one;
 	size_t n = 0, cap = 0;
 
-	for (size_t i = 0; i < s->n_bases; i++) {
+	for (size_t i = 0; i < s->n_bases && n < MAX_INSTANCES; i++) {
 		if (!identify(s, s->bases[i], &one))
 			continue;
 		if (known_main(all, n, one.arenas[0].addr)) {
@@ -677,6 +730,7 @@ void glibc_free(struct glibc *all, size_t n)
 			free(all[i].arenas[k].anchors);
 		}
 		free(all[i].arenas);
+		free(all[i].by_addr);
 		free(all[i].tcaches);
 		free(all[i].ranges);
 	}

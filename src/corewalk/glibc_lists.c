@@ -14,7 +14,6 @@ enum {
 	TLS_REACH = 4096,	/* libc's variables are this near */
 	TLS_VOTERS = 256,	/* threads that are asked */
 	SMALL_TCACHE_BINS = 64,
-	MAX_ANCHORS = 1 << 22,
 };
 
 /* The struct's size as a chunk. */
@@ -182,14 +181,14 @@ static int compare_tcache(const void *a, const void *b)
 	return (x->mem > y->mem) - (x->mem < y->mem);
 }
 
-static struct glibc_tcache *tcache_at(struct glibc *g, vaddr mem)
+/* Among the first n, which are sorted. */
+static struct glibc_tcache *tcache_at(struct glibc *g, vaddr mem, size_t n)
 {
 	struct glibc_tcache key = { .mem = mem };
 
-	if (!g->n_tcaches)
+	if (!n)
 		return NULL;
-	return bsearch(&key, g->tcaches, g->n_tcaches, sizeof(key),
-		       compare_tcache);
+	return bsearch(&key, g->tcaches, n, sizeof(key), compare_tcache);
 }
 
 /* Elect the one form that the process has, and drop the other candidates. */
@@ -230,22 +229,14 @@ static void narrow_releases(struct glibc *g)
 		glibc_releases(g, 17, 31);
 }
 
-static struct glibc_arena *arena_by_addr(struct glibc *g, vaddr addr)
-{
-	for (size_t i = 0; i < g->n_arenas; i++)
-		if (g->arenas[i].addr == addr)
-			return &g->arenas[i];
-	return NULL;
-}
-
 static bool is_tcache(struct glibc *g, vaddr addr)
 {
-	return tcache_at(g, addr) != NULL;
+	return tcache_at(g, addr, g->n_tcaches) != NULL;
 }
 
 static bool is_arena(struct glibc *g, vaddr addr)
 {
-	return arena_by_addr(g, addr) != NULL;
+	return glibc_arena_at(g, addr) != NULL;
 }
 
 /*
@@ -290,11 +281,11 @@ struct heap_extent *glibc_extent(struct glibc *g, vaddr chunk)
 }
 
 /* A cache that is empty looks like any block of zeros: only TLS knows it. */
-static void add_by_slot(struct glibc *g, vaddr mem)
+static void add_by_slot(struct glibc *g, vaddr mem, size_t sorted)
 {
 	uint64_t want = glibc_tcache_chunk(g, g->tcache), word, size;
 
-	if (!mem || (mem & (g->A - 1)) || tcache_at(g, mem) ||
+	if (!mem || (mem & (g->A - 1)) || tcache_at(g, mem, sorted) ||
 	    !glibc_extent(g, mem - 2 * g->W) ||
 	    !space_word(g->sp, mem - g->W, &word))
 		return;
@@ -303,24 +294,50 @@ static void add_by_slot(struct glibc *g, vaddr mem)
 		return;
 	MEM_PUSH(g->tcaches, g->n_tcaches, g->cap_tcaches) =
 		(struct glibc_tcache){ .mem = mem, .kind = g->tcache };
-	qsort(g->tcaches, g->n_tcaches, sizeof(*g->tcaches), compare_tcache);
+}
+
+static void sort_tcaches(struct glibc *g)
+{
+	size_t kept = 0;
+
+	if (g->n_tcaches)
+		qsort(g->tcaches, g->n_tcaches, sizeof(*g->tcaches),
+		      compare_tcache);
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		if (!kept || g->tcaches[kept - 1].mem != g->tcaches[i].mem)
+			g->tcaches[kept++] = g->tcaches[i];
+	g->n_tcaches = kept;
+}
+
+/* What a thread's `tcache' variable holds; 0 if that is not known. */
+static vaddr tcache_slot(struct glibc *g, const struct thread *th)
+{
+	uint64_t mem;
+
+	if (!th->tls ||
+	    !space_word(g->sp, th->tls + (uint64_t)g->tcache_tls, &mem))
+		return 0;
+	return mem;
 }
 
 static void assign_threads(struct glibc *g)
 {
-	for (size_t t = 0; t < g->sp->n_threads; t++) {
-		const struct thread *th = &g->sp->threads[t];
-		struct glibc_tcache *tc;
-		uint64_t mem;
+	const struct thread *threads = g->sp->threads;
+	size_t known = g->n_tcaches, n = 0;
+	vaddr *found = mem_alloc(g->sp->n_threads * sizeof(*found));
 
-		if (!th->tls || !space_word(g->sp, th->tls +
-					    (uint64_t)g->tcache_tls, &mem))
-			continue;
-		add_by_slot(g, mem);
-		tc = tcache_at(g, mem);
+	for (size_t t = 0; t < g->sp->n_threads; t++)
+		found[n++] = tcache_slot(g, &threads[t]);
+	for (size_t t = 0; t < n; t++)
+		add_by_slot(g, found[t], known);
+	sort_tcaches(g);
+	for (size_t t = 0; t < n; t++) {
+		struct glibc_tcache *tc = tcache_at(g, found[t], g->n_tcaches);
+
 		if (tc)
-			tc->tid = th->tid;
+			tc->tid = threads[t].tid;
 	}
+	free(found);
 }
 
 /*
@@ -385,7 +402,7 @@ static void assign_arenas(struct glibc *g)
 		if (!th->tls ||
 		    !space_word(g->sp, th->tls + (uint64_t)off, &addr))
 			continue;
-		a = arena_by_addr(g, addr);
+		a = glibc_arena_at(g, addr);
 		if (a)
 			MEM_PUSH(g->heap->uses, g->heap->n_uses,
 				 g->heap->cap_uses) =
@@ -415,9 +432,8 @@ void glibc_settle_tcaches(struct glibc *g)
 	heap_sort(g->heap);
 	elect_kind(g);
 	narrow_releases(g);
+	sort_tcaches(g);
 	if (g->n_tcaches) {
-		qsort(g->tcaches, g->n_tcaches, sizeof(*g->tcaches),
-		      compare_tcache);
 		g->tcache_tls_votes = vote(g, is_tcache, &g->tcache_tls);
 		g->tcache_tls_known = g->tcache_tls_votes > 0;
 		if (g->tcache_tls_known)
@@ -508,13 +524,13 @@ static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 		};
 		uint64_t word, size;
 
-		if (!space_word(g->sp, entry - g->W, &word))
-			break;
-		size = word & ~(uint64_t)CHUNK_FLAGS;
 		if (bin < SMALL_TCACHE_BINS)
 			m.size = g->MIN + (uint64_t)bin * g->A;
-		if (!glibc_mark(g, &m))
+		/* What leads nowhere is said by this, once. */
+		if (!glibc_mark(g, &m) ||
+		    !space_word(g->sp, entry - g->W, &word))
 			break;
+		size = word & ~(uint64_t)CHUNK_FLAGS;
 		mark_cached(g, tc, m.chunk, bin, size);
 		n++;
 		if (!space_word(g->sp, entry, &word))
@@ -556,61 +572,107 @@ static struct tcache_key find_key(struct glibc *g)
 	return key;
 }
 
+/* Members that lists should have had and did not, for each cache and bin. */
+struct shortage {
+	unsigned (*left)[SMALL_TCACHE_BINS];	/* owned */
+	unsigned *filled;			/* owned; by cache */
+	uint64_t by_bin[SMALL_TCACHE_BINS];	/* of all caches */
+	size_t first[SMALL_TCACHE_BINS];	/* cache that may lack one */
+	uint64_t total;
+};
+
+/* The cache that lacks a block of this bin with this word, -1 if none. */
+static size_t who_lacks(struct glibc *g, struct shortage *s, unsigned bin,
+			uint64_t word, const struct tcache_key *key)
+{
+	size_t i = g->n_tcaches;
+
+	if (key->own_address) {
+		struct glibc_tcache *tc = tcache_at(g, word, g->n_tcaches);
+
+		if (tc && s->left[tc - g->tcaches][bin])
+			i = (size_t)(tc - g->tcaches);
+	} else if (word == key->word) {
+		for (i = s->first[bin]; !s->left[i][bin]; i++)
+			;
+		s->first[bin] = i;
+	}
+	return i < g->n_tcaches ? i : SIZE_MAX;
+}
+
 /*
  * A broken list is shorter than its count: as many blocks of its size that
  * carry the key are the missing ones.  Never used without a shortage, since a
  * block handed out again may still carry a stale key.
  */
-static void fill_shortage(struct glibc *g, struct glibc_tcache *tc,
-			  const unsigned *missing)
+static void fill_shortage(struct glibc *g, struct shortage *s)
 {
 	struct tcache_key key = find_key(g);
-	unsigned left[SMALL_TCACHE_BINS], total = 0, filled = 0;
 	struct heap_iter it;
 	struct block b;
 
-	for (unsigned i = 0; i < SMALL_TCACHE_BINS; i++)
-		total += left[i] = missing[i];
-	if (!total || !key.known)
-		return;
 	heap_iter_init(&it, g->heap);
-	while (filled < total && heap_iter_next(&it, &b)) {
+	while (key.known && s->total && heap_iter_next(&it, &b)) {
 		uint64_t bin = (b.size - g->MIN) / g->A, word;
+		size_t i;
 
 		if (b.state != BLOCK_USED || b.mmapped || b.size < g->MIN ||
-		    bin >= SMALL_TCACHE_BINS || !left[bin] ||
-		    !space_word(g->sp, b.start + 3 * g->W, &word) ||
-		    word != (key.own_address ? tc->mem : key.word))
+		    bin >= SMALL_TCACHE_BINS || !s->by_bin[bin] ||
+		    !space_word(g->sp, b.start + 3 * g->W, &word))
+			continue;
+		i = who_lacks(g, s, (unsigned)bin, word, &key);
+		if (i == SIZE_MAX)
 			continue;
 		extent_set_state(glibc_extent(g, b.start), b.start,
 				 BLOCK_CACHED);
-		mark_cached(g, tc, b.start, (unsigned)bin, b.size);
-		left[bin]--;
-		filled++;
+		mark_cached(g, &g->tcaches[i], b.start, (unsigned)bin,
+			    b.size);
+		s->left[i][bin]--;
+		s->by_bin[bin]--;
+		s->total--;
+		s->filled[i]++;
 	}
-	heap_note(g->heap, "broken-tcache", g->arenas[0].id, tc->mem, 0,
-		  "thread cache 0x%llx: %u members are not reached by its "
-		  "lists; %u recognised by their key",
-		  (unsigned long long)tc->mem, total, filled);
+}
+
+static void note_shortage(struct glibc *g, const struct shortage *s, size_t i)
+{
+	const struct glibc_tcache *tc = &g->tcaches[i];
+	unsigned missing = s->filled[i];
+
+	for (unsigned b = 0; b < SMALL_TCACHE_BINS; b++)
+		missing += s->left[i][b];
+	if (missing)
+		heap_note(g->heap, "broken-tcache", g->arenas[0].id, tc->mem,
+			  0, "thread cache 0x%llx: %u members are not "
+			  "reached by its lists; %u recognised by their key",
+			  (unsigned long long)tc->mem, missing, s->filled[i]);
 }
 
 static void mark_tcaches(struct glibc *g)
 {
-	unsigned (*missing)[SMALL_TCACHE_BINS] =
-		mem_zalloc((g->n_tcaches + 1) * sizeof(*missing));
+	unsigned bins = glibc_tcache_layouts[g->tcache].bins;
+	struct shortage s = {
+		.left = mem_zalloc(g->n_tcaches * sizeof(*s.left)),
+		.filled = mem_zalloc(g->n_tcaches * sizeof(*s.filled)),
+	};
 
 	for (size_t i = 0; i < g->n_tcaches; i++)
-		for (unsigned b = 0; b < glibc_tcache_layouts[g->tcache].bins;
-		     b++) {
-			unsigned short_by = mark_tcache_bin(g, &g->tcaches[i],
-							    b);
+		for (unsigned b = 0; b < bins; b++) {
+			unsigned n = mark_tcache_bin(g, &g->tcaches[i], b);
 
-			if (b < SMALL_TCACHE_BINS)
-				missing[i][b] = short_by;
+			if (!n || b >= SMALL_TCACHE_BINS)
+				continue;
+			s.left[i][b] = n;
+			s.by_bin[b] += n;
+			s.total += n;
 		}
-	for (size_t i = 0; i < g->n_tcaches; i++)
-		fill_shortage(g, &g->tcaches[i], missing[i]);
-	free(missing);
+	if (s.total) {
+		fill_shortage(g, &s);
+		for (size_t i = 0; i < g->n_tcaches; i++)
+			note_shortage(g, &s, i);
+	}
+	free(s.left);
+	free(s.filled);
 }
 
 static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
@@ -646,8 +708,8 @@ void glibc_mark_lists(struct glibc *g)
 			continue;
 		for (unsigned b = 0; b < g->state->n_fast; b++)
 			mark_fastbin(g, a, b);
-		glibc_mark_bins(g, a);
 	}
+	glibc_mark_bins(g);
 }
 
 static bool add_anchor(struct glibc *g, struct glibc_arena *a, vaddr chunk)
@@ -655,8 +717,9 @@ static bool add_anchor(struct glibc *g, struct glibc_arena *a, vaddr chunk)
 	const struct seg *seg = space_seg(g->sp, chunk);
 
 	if (!seg || !(seg->flags & SEG_W) || (chunk & (g->W - 1)) ||
-	    a->n_anchors >= MAX_ANCHORS || !g->budget)
+	    !g->anchors_left || !g->budget)
 		return false;
+	g->anchors_left--;
 	g->budget--;
 	MEM_PUSH(a->anchors, a->n_anchors, a->cap_anchors) = chunk;
 	return true;

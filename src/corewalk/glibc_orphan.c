@@ -28,15 +28,23 @@ static const struct state_layout *layout_of(struct space *sp, vaddr arena)
 	return NULL;
 }
 
+/* Arenas are found in the order of their addresses. */
 static bool known_arena(const struct glibc *g, vaddr addr)
 {
-	for (size_t i = 0; i < g->n_arenas; i++)
-		if (g->arenas[i].addr == addr)
-			return true;
-	return false;
+	size_t lo = 1, hi = g->n_arenas;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (g->arenas[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < g->n_arenas && g->arenas[lo].addr == addr;
 }
 
-/* Does a heap start at h?  Its arena is added if it is a new one. */
+/* Does a heap start at h?  Its arena is added. */
 static void try_heap(struct glibc *g, vaddr h)
 {
 	const struct state_layout *l;
@@ -45,8 +53,7 @@ static void try_heap(struct glibc *g, vaddr h)
 	if (!space_word(g->sp, h, &arena) || arena <= h)
 		return;
 	info = arena - h;
-	if ((info != 16 && info != 24 && info != 32 && info != 48) ||
-	    known_arena(g, arena))
+	if (info != 16 && info != 24 && info != 32 && info != 48)
 		return;
 	l = layout_of(g->sp, arena);
 	if (!l)

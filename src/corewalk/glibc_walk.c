@@ -633,7 +633,7 @@ void glibc_walk_arenas(struct glibc *g)
 {
 	progress_phase(g->progress, "walking glibc arenas");
 	for (size_t i = 1; i < g->n_arenas; i++)
-		for (size_t k = g->arenas[i].n_heaps; k--; )
+		for (size_t k = 0; k < g->arenas[i].n_heaps; k++)
 			walk_heap(g, &g->arenas[i], g->arenas[i].heaps[k]);
 	walk_main(g, &g->arenas[0]);
 }
@@ -723,10 +723,10 @@ static vaddr stray(struct glibc *g)
 	if (a->top && !glibc_covered(g, a->top, &end))
 		return a->top;
 	glibc_collect_anchors(g, a);
-	for (size_t i = 0; i < a->n_anchors; i++)
-		if (!glibc_covered(g, a->anchors[i], &end) &&
-		    space_seg(g->sp, a->anchors[i]))
-			return a->anchors[i];
+	for (; a->strays < a->n_anchors; a->strays++)
+		if (!glibc_covered(g, a->anchors[a->strays], &end) &&
+		    space_seg(g->sp, a->anchors[a->strays]))
+			return a->anchors[a->strays];
 	return 0;
 }
 
