@@ -204,12 +204,35 @@ ok "JSON: printed and in the manual" same printed manual
 ok "JSON: no number that readers round" exact core.*.json at.json
 ok "findings: each code is in the manual" known_codes
 
-# Words of --only.
-heapcore analyze --only=none core.1234 2>&1 | sed -n 's/\.$//; s/.*There are //p' |
-	tr -s ', ' '\n\n' | sort >words
-awk '/^\.Ss Sections/ { on = 1 } /^\.Sh/ { on = 0 }
-	on && /^\.It Cm/ { print $3 }' "$SRC/man/heapcore-analyze.1" |
-	sort >sections
+# known OPTION: the words that the message about an unknown one lists.
+known() {
+	heapcore analyze "$@" core.1234 2>&1 >/dev/null |
+		sed -n 's/\.$//; s/^  [TK][a-z]* are //p' |
+		tr -s ', ' '\n\n' | sort
+}
+
+# told FROM TO MACRO: the words of these lines of the manual.
+told() {
+	awk -v from="$1" -v to="$2" -v macro="$3" '
+		index($0, from) == 1 { on = 1; next }
+		index($0, to) == 1 { on = 0 }
+		on && index($0, macro " ") == 1 {
+			rest = substr($0, length(macro) + 2)
+			gsub(/[,.]/, "", rest)
+			n = split(rest, word, " ")
+			for (i = 1; i <= n; i++)
+				print word[i]
+		}' "$SRC/man/heapcore-analyze.1" | sort
+}
+
+known --only=none >words
+told '.Ss Sections' .Sh '.It Cm' >sections
 ok "words of --only: known and in the manual" same words sections
+known --blocks --filter='none=1' >keys
+told '.Ss Filters' .Sh '.It Cm' >told-keys
+ok "keys of --filter: known and in the manual" same keys told-keys
+known --fail-if='none>1' | sed 's/_bytes$//' | sort >totals
+told '.It Fl -fail-if' .It .Cm >told-totals
+ok "words of --fail-if: known and in the manual" same totals told-totals
 
 finish
