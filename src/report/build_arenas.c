@@ -301,20 +301,30 @@ static const struct column run_columns[U_COLUMNS] = {
 			   .part = U_BYTES + 1, .whole = U_BYTES + 1),
 };
 
+/* "32K": 2^power with its unit. */
+static void power_text(char ret[NUM_MAX], unsigned power)
+{
+	static const char units[] = { '\0', 'K', 'M', 'G', 'T', 'P', 'E' };
+
+	snprintf(ret, NUM_MAX, "%u%c", 1u << power % 10, units[power / 10]);
+}
+
 static void build_runs(struct report *r, const struct fragment *f)
 {
 	struct table *t = report_add(r, SECTION_FRAGMENTATION, "free_runs",
 				     "FREE RUNS", run_columns, U_COLUMNS);
-	char size[NUM_MAX];
+	char from[NUM_MAX];
+	char to[NUM_MAX];
 
-	for (size_t i = 0; i < countof(f->runs); i++) {
+	for (unsigned i = 0; i < countof(f->runs); i++) {
 		const struct fragment_runs *run = &f->runs[i];
 
 		if (!run->runs)
 			continue;
-		num_format_size(size, UINT64_C(1) << i);
+		power_text(from, i);
+		power_text(to, i + 1);
 		table_row(t);
-		table_printf(t, U_SIZE, "%s and more", size);
+		table_printf(t, U_SIZE, "%s to %s", from, to);
 		table_set(t, U_MIN, UINT64_C(1) << i);
 		table_set(t, U_RUNS, run->runs);
 		table_set(t, U_BYTES, run->bytes);

@@ -15,7 +15,6 @@ enum section_flag {
 	IN_JSON = 1 << 1,	/* in JSON without --only */
 	ALWAYS_JSON = 1 << 2,	/* in JSON with --only too */
 	NO_WORD = 1 << 3,	/* --only does not know it */
-	IF_ROWS = 1 << 4,	/* not in text if there is nothing to say */
 };
 
 /* The order of every output, except that text has no target. */
@@ -28,11 +27,9 @@ static const struct {
 			     build_target },
 	[SECTION_TOTALS] = { "totals", IN_JSON | NO_WORD, build_totals },
 	[SECTION_WHERE] = { "where", IN_TEXT | IN_JSON, build_where },
-	[SECTION_STANDOUT] = { "standout", IN_TEXT | IN_JSON | IF_ROWS,
-			       build_standout },
+	[SECTION_STANDOUT] = { "standout", IN_TEXT | IN_JSON, build_standout },
 	[SECTION_ALLOCATORS] = { "allocators", IN_JSON, build_allocators },
-	[SECTION_ARENAS] = { "arenas", IN_TEXT | IN_JSON | IF_ROWS,
-			     build_arenas },
+	[SECTION_ARENAS] = { "arenas", IN_TEXT | IN_JSON, build_arenas },
 	[SECTION_CLASSES] = { "classes", IN_JSON, build_classes },
 	[SECTION_FRAGMENTATION] = { "fragmentation", IN_JSON,
 				    build_fragmentation },
@@ -41,11 +38,9 @@ static const struct {
 	[SECTION_MAPPINGS] = { "mappings", IN_JSON, build_mappings },
 	[SECTION_MODULES] = { "modules", IN_JSON, build_modules },
 	[SECTION_SETTINGS] = { "settings", IN_JSON, build_settings },
-	[SECTION_AT] = { "at", NO_WORD | IF_ROWS, build_at },
-	[SECTION_ABORT] = { "abort", IN_TEXT | IN_JSON | NO_WORD | IF_ROWS,
-			    build_abort },
-	[SECTION_FINDINGS] = { "findings", IN_TEXT | IN_JSON | IF_ROWS,
-			       build_findings },
+	[SECTION_AT] = { "at", NO_WORD, build_at },
+	[SECTION_ABORT] = { "abort", IN_TEXT | IN_JSON | NO_WORD, build_abort },
+	[SECTION_FINDINGS] = { "findings", IN_TEXT | IN_JSON, build_findings },
 };
 
 unsigned report_default_sections(bool json)
@@ -377,11 +372,12 @@ static void write_text(const struct report *r, struct out *o)
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 
-		if (!t->n_rows && (sections[r->section[i]].flags & IF_ROWS ||
-				   t->form != TABLE_ROWS))
-			continue;
-		out_addc(o, '\n');
-		table_write_text(t, &style, o);
+		if (t->n_rows) {
+			out_addc(o, '\n');
+			table_write_text(t, &style, o);
+		} else if (t == only_table(r)) {
+			out_printf(o, "\n%s\n  none\n", t->title);
+		}
 	}
 	if (is_default(r->options) && !r->options->redact && r->path)
 		write_more(r, o);

@@ -224,7 +224,12 @@ done
 mkdir SECRET-place
 cp core SECRET-place/core
 ok "redact: the core's own path" clean --only=all SECRET-place/core
-ok "redact: without the program's file" clean --no-files --only=all core
+ok "redact: without any file" clean --no-files --only=all core
+mv SECRET-folder moved
+ok "the warning names the program's path" sh -c \
+	'"$HEAPCORE" analyze core 2>&1 >/dev/null | grep SECRET-folder'
+ok "redact: warnings do not" clean --only=all core
+mv moved SECRET-folder
 
 # A program without malloc: the table is printed, and what is missing said.
 cat >bare.c <<'END'

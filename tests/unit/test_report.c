@@ -240,6 +240,20 @@ TEST(no_heap_is_an_answer_too)
 	process_fini(&p);
 }
 
+TEST(an_empty_section_says_so)
+{
+	const struct report_options options = {
+		.sections = sections("findings"),
+	};
+	const struct report_options all = { .sections = sections("all") };
+	struct process p;
+
+	process_init(&p, true);
+	CHECK(strstr(render(&p, &options), "\n\nFINDINGS\n  none\n"));
+	CHECK(!strstr(render(&p, &all), "FINDINGS"));
+	process_fini(&p);
+}
+
 TEST(what_is_missing_is_said)
 {
 	const struct report_options options = {
