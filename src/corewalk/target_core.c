@@ -199,6 +199,7 @@ static void bound_bytes(struct space *sp)
 
 		if (seg->stored > left) {
 			seg->avail = seg->stored = left;
+			seg->host = left ? seg->host : NULL;
 			seg->why = SPACE_READ_ERROR;
 			n_cut++;
 		}

@@ -42,6 +42,11 @@ __attribute__((noinline)) static int some_text(int x)
 }
 
 /* gdb would store the sanitizer's shadow memory: terabytes of zeros. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
 #ifdef __SANITIZE_ADDRESS__
 enum { TOO_LARGE_FOR_GDB = 1 };
 #else
