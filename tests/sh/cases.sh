@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+# Small programs that print what a report on them must say.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+command -v python3 >/dev/null || skip_all "no python3"
+
+# facts CASE [ARGUMENT]: the program is built, dies, and is explained.
+facts() {
+	$CC -std=gnu11 -O1 -g -fno-builtin -o "$1" "$SRC/tests/truth/$1.c" \
+		-pthread && make_core core "$TMP/$@" || return 1
+	grep '^TRUTH' dump.log >truth.txt
+	report core --only=all && blocks core &&
+		"$SRC/tests/truth/facts" "$1" truth.txt blocks.json report.json
+}
+
+ok "pages held by small blocks" facts held_pages
+ok "an arena for each thread" facts own_arenas
+ok "a header overwritten" facts next_header next
+# The core of the last case: --at names the block that is to blame.
+blame() {
+	culprit=$(sed -n 's/TRUTH culprit //p' truth.txt)
+	"$HEAPCORE" analyze -q --at="$culprit" --json core >at.json ||
+		[ $? = 3 ] || return 1
+	python3 -c '
+import json, sys
+at = json.load(open("at.json"))["at"]
+print(at)
+sys.exit(at["block"] != sys.argv[1] or at["state"] != "used" or
+         at["usable"] != 72)' "$culprit"
+}
+ok "the block to blame, by its address" blame
+ok "the top overwritten" facts next_header top
+ok "memory that was never touched" facts not_touched
+
+finish
