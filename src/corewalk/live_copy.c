@@ -265,7 +265,8 @@ bool live_buffer(struct live *lv, struct err *err)
 
 	/* One page more, so that there is a buffer in any case. */
 	lv->buf_size += sp->page;
-	if ((available && lv->to_copy > available / 2) ||
+	if (lv->options.on_disk ||
+	    (available && lv->to_copy > available / 2) ||
 	    !buffer_in_memory(lv))
 		if (!buffer_in_file(lv, err))
 			return false;

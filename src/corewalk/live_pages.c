@@ -47,8 +47,6 @@ enum {
 	ENTRIES = 1 << 16,	/* of the table, read at once */
 };
 
-static const vaddr USER_END = UINT64_C(1) << 47;
-
 static const uint64_t ENTRY_PRESENT = UINT64_C(1) << 63;
 static const uint64_t ENTRY_SWAPPED = UINT64_C(1) << 62;
 static const uint64_t ENTRY_FILE = UINT64_C(1) << 61;
@@ -117,14 +115,22 @@ static long scan(int fd, struct scan_arg *arg)
 	return n;
 }
 
-bool live_pages_scan(int fd, struct page_run **ret, size_t *ret_n)
+vaddr live_pages_end(const struct live_map *maps, size_t n)
+{
+	/* The last one may be the kernel's, at the top of everything. */
+	while (n && maps[n - 1].end >> 63)
+		n--;
+	return n ? maps[n - 1].end : 0;
+}
+
+bool live_pages_scan(int fd, vaddr end, struct page_run **ret, size_t *ret_n)
 {
 	AUTO_FREE struct scan_region *vec =
 		mem_alloc(SCAN_REGIONS * sizeof(*vec));
 	struct runs runs = { .page = page_size() };
 	struct scan_arg arg = {
 		.size = sizeof(arg),
-		.end = USER_END,
+		.end = end,
 		.vec = (uintptr_t)vec,
 		.vec_len = SCAN_REGIONS,
 		.category_anyof_mask = SCAN_PRESENT | SCAN_SWAPPED,
@@ -132,7 +138,7 @@ bool live_pages_scan(int fd, struct page_run **ret, size_t *ret_n)
 			       SCAN_PFNZERO | SCAN_HUGE | SCAN_GUARD,
 	};
 
-	while (arg.start < USER_END) {
+	while (arg.start < end) {
 		long i, n = scan(fd, &arg);
 
 		if (n < 0 || arg.walk_end <= arg.start) {
@@ -236,7 +242,7 @@ bool live_pages_read(int fd, const struct live_map *maps, size_t n_maps,
 	size_t i;
 
 	for (i = 0; i < n_maps; i++) {
-		if (maps[i].flags & SEG_KERNEL || maps[i].end > USER_END ||
+		if (maps[i].end >> 63 ||
 		    read_map(fd, &maps[i], zero, buf, &runs))
 			continue;
 		free(runs.items);
@@ -310,9 +316,10 @@ void live_pages_shared(int fd, struct page_run **pages, size_t *n)
 bool live_pages(struct live *lv, struct err *err)
 {
 	struct space *sp = lv->sp;
+	vaddr end = live_pages_end(lv->maps, lv->n_maps);
 	int fd = lv->pagemap_fd;
 
-	if (!live_pages_scan(fd, &sp->pages, &sp->n_pages) &&
+	if (!live_pages_scan(fd, end, &sp->pages, &sp->n_pages) &&
 	    !live_pages_read(fd, lv->maps, lv->n_maps, &sp->pages,
 			     &sp->n_pages))
 		return live_refused(lv, "cannot read pagemap", errno, err);

@@ -25,6 +25,7 @@ struct target_options {
 	bool no_stop;		/* --no-stop: read it while it runs */
 	bool no_swapin;		/* --no-swapin: leave in swap what is there */
 	bool all;		/* --all: shared memory and files too */
+	bool on_disk;		/* the copy goes to tmpdir, whatever its size */
 	bool fork;		/* --fork: read a copy that it makes of itself */
 };
 
