@@ -11,8 +11,9 @@
 enum {
 	SLOT_UNIT = 8,
 	SLOTS = USAGE_EXACT / SLOT_UNIT + 64,	/* exact ones, then log2 */
-	PIN_STATES = 3,
-	MAX_LIVE = 65536 / SLOT_UNIT,		/* blocks on the largest page */
+	PIN_STATES = 4,				/* see pin_state */
+	PIN_FREE = PIN_STATES - 1,
+	MAX_MET = 65536 / SLOT_UNIT + 1,	/* blocks on the largest page */
 	SAMPLES = 64,
 	LOOKED_PINS = 16,			/* kinds that get looks */
 };
@@ -20,15 +21,20 @@ enum {
 /* One kind of block that pins, while it is counted. */
 struct kind {
 	struct fragment_pin pin;
-	vaddr last_page;
-	unsigned level;			/* one block in 2^level is a sample */
 	vaddr sample[SAMPLES];		/* starts, spread over all blocks */
 	uint32_t n_samples;
 };
 
-struct live {
-	vaddr start;
-	uint32_t kind;
+/* The blocks of one size and state on the page at hand. */
+struct slot {
+	uint32_t n;		/* 0 between pages */
+	uint64_t mask;		/* a block whose hash has none of it is kept */
+	uint32_t kind;		/* in kinds, plus 1; 0: none yet */
+};
+
+struct met {
+	struct slot *slot;
+	vaddr first;		/* block of it on the page */
 };
 
 struct scan {
@@ -45,132 +51,206 @@ struct scan {
 	bool chunk_fast;	/* the chunk's last part is of a fastbin */
 	struct { vaddr at; uint64_t free; } open;	/* a page, if free */
 
-	vaddr counted;		/* live blocks before it are in their kinds */
+	vaddr counted;		/* live blocks below it are in their kinds */
 	struct kind *kinds;	/* owned */
 	size_t n_kinds, cap_kinds;
-	uint32_t index[PIN_STATES][SLOTS];	/* in kinds, plus 1 */
-	struct live live[MAX_LIVE];
+	struct slot slot[PIN_STATES][SLOTS];
+	struct met met[MAX_MET];		/* on the page at hand */
+	size_t n_met;
 };
 
 /* ---- kinds of blocks that pin ---- */
 
-static unsigned pin_state(enum block_state state)
+/*
+ * Free blocks are sorted like the others and left out later: whether a block
+ * is free cannot be foretold, and a wrong guess costs more than the sorting.
+ */
+static const uint8_t pin_state[BLOCK_STATES] = {
+	[BLOCK_USED] = 0, [BLOCK_CACHED] = 1, [BLOCK_OVERHEAD] = 2,
+	[BLOCK_FAST] = PIN_FREE, [BLOCK_UNSORTED] = PIN_FREE,
+	[BLOCK_BINNED] = PIN_FREE, [BLOCK_UNLISTED] = PIN_FREE,
+	[BLOCK_TOP] = PIN_FREE,
+};
+
+static inline uint64_t slot_index(uint64_t size)
 {
-	return state == BLOCK_USED ? 0 : state == BLOCK_CACHED ? 1 : 2;
+	return size < USAGE_EXACT ? size / SLOT_UNIT :
+		USAGE_EXACT / SLOT_UNIT + 63 -
+		(unsigned)__builtin_clzll(size);
 }
 
-static uint32_t kind_of(struct scan *s, uint64_t size, enum block_state state)
+/* The kind of a slot; made when its first block pins a page. */
+static struct kind *kind_of(struct scan *s, struct slot *slot)
 {
-	unsigned log = 63 - (unsigned)__builtin_clzll(size | 1);
-	uint64_t slot = size < USAGE_EXACT ? size / SLOT_UNIT :
-		USAGE_EXACT / SLOT_UNIT + log;
-	uint32_t *index = &s->index[pin_state(state)][slot];
+	uint64_t i = (uint64_t)(slot - &s->slot[0][0]);
+	uint64_t size = i % SLOTS * SLOT_UNIT;
 	struct kind *k;
 
-	if (*index)
-		return *index - 1;
+	if (slot->kind)
+		return &s->kinds[slot->kind - 1];
+	if (size >= USAGE_EXACT)
+		size = UINT64_C(1) << (i % SLOTS - USAGE_EXACT / SLOT_UNIT);
 	k = &MEM_PUSH(s->kinds, s->n_kinds, s->cap_kinds);
 	memset(k, 0, sizeof(*k));
-	k->pin.size = size < USAGE_EXACT ? size : UINT64_C(1) << log;
-	k->pin.state = state;
-	k->last_page = UINT64_MAX;
-	*index = (uint32_t)s->n_kinds;
-	return *index - 1;
+	k->pin.size = size;
+	k->pin.state = i / SLOTS == 0 ? BLOCK_USED :
+		i / SLOTS == 1 ? BLOCK_CACHED : BLOCK_OVERHEAD;
+	slot->kind = (uint32_t)s->n_kinds;
+	return k;
 }
 
-/* The finaliser of splitmix64: every bit depends on all bits of the start. */
-static uint64_t mix(uint64_t x)
+/* Fibonacci hashing: what is evenly spaced comes out evenly spread. */
+static inline uint64_t mix(vaddr start)
 {
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
+	return (start / SLOT_UNIT) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /*
- * One block in 2^level is kept, chosen by its address alone: blocks often
- * come in a pattern, which counting them off would fall in step with.
+ * One block in a power of two is kept, chosen by its address alone: blocks
+ * often come in a pattern, which counting them off would fall in step with.
  */
-static void sample(struct kind *k, vaddr start)
+static void sample(struct scan *s, struct slot *slot, vaddr start)
 {
+	struct kind *k;
 	uint32_t kept = 0;
 
-	if (mix(start) & ((UINT64_C(1) << k->level) - 1))
+	if (start < s->counted || slot >= s->slot[PIN_FREE])
 		return;
-	if (k->n_samples == SAMPLES && k->level < 63) {
-		k->level++;
+	k = kind_of(s, slot);
+	while (k->n_samples == SAMPLES && slot->mask != UINT64_MAX) {
+		slot->mask = slot->mask >> 1 | UINT64_C(1) << 63;
 		for (uint32_t i = 0; i < SAMPLES; i++)
-			if (!(mix(k->sample[i]) >> (k->level - 1) & 1))
+			if (!(mix(k->sample[i]) & slot->mask))
 				k->sample[kept++] = k->sample[i];
 		k->n_samples = kept;
-		sample(k, start);
-		return;
+		kept = 0;
 	}
-	if (k->n_samples < SAMPLES)
+	if (k->n_samples < SAMPLES && !(mix(start) & slot->mask))
 		k->sample[k->n_samples++] = start;
 }
 
-/* Live blocks that overlap [from, to), which is a page's part of s->x. */
-static size_t find_live(struct scan *s, vaddr from, vaddr to)
+static inline void count_block(struct scan *s, size_t *n_met, vaddr start,
+			       uint64_t size, enum block_state state)
 {
-	const struct heap_extent *x = s->x;
-	uint64_t g, next;
-	size_t n = 0;
+	struct slot *slot = &s->slot[pin_state[state]][slot_index(size)];
+	bool is_first = !slot->n++;
 
-	if (!planes_prev(x, planes_granule(x, from), &g))
-		g = planes_next(x, planes_granule(x, from));
-	for (; n < MAX_LIVE && planes_addr(x, g) < to; g = next) {
-		enum block_state state = planes_state(x, g);
-		vaddr start = planes_addr(x, g), end;
+	/* No branch: that this is the first of its kind cannot be foretold. */
+	s->met[*n_met].slot = slot;
+	s->met[*n_met].first = start;
+	*n_met += is_first;
+	if (!(mix(start) & slot->mask))
+		sample(s, slot, start);
+}
 
-		next = planes_next(x, g + 1);
-		end = planes_addr(x, next);
-		if (end <= from || (state != BLOCK_USED &&
-				    state != BLOCK_CACHED &&
-				    state != BLOCK_OVERHEAD))
-			continue;
-		s->live[n].start = start;
-		s->live[n++].kind = kind_of(s, end - start, state);
+/*
+ * Sort the blocks that overlap [from, to), a page's part of s->x.  Here most
+ * of the time of the whole analysis goes: nothing is read twice.
+ */
+static void count_blocks(struct scan *s, vaddr from, vaddr to)
+{
+	const struct heap_extent x = *s->x;
+	uint64_t end = planes_granule(&x, to - 1) + 1, last, g;
+	enum block_state state;
+	size_t n_met = 0;
+
+	s->n_met = 0;
+	if (!planes_prev(&x, planes_granule(&x, from), &last))
+		last = planes_next(&x, planes_granule(&x, from));
+	if (last >= end)
+		return;
+	state = planes_state(&x, last);
+	for (size_t w = (last + 1) >> 6; w << 6 < end; w++) {
+		uint64_t bits = x.planes[0][w];
+		uint64_t s0 = x.planes[1][w], s1 = x.planes[2][w];
+		uint64_t s2 = x.planes[3][w];
+
+		if (w << 6 <= last)
+			bits &= ~UINT64_C(1) << (last & 63);
+		if (end - (w << 6) < 64)
+			bits &= (UINT64_C(1) << (end & 63)) - 1;
+		for (; bits; bits &= bits - 1) {
+			unsigned b = (unsigned)__builtin_ctzll(bits);
+
+			g = (uint64_t)w << 6 | b;
+			count_block(s, &n_met, x.start + (last << x.shift),
+				    (g - last) << x.shift, state);
+			state = (s0 >> b & 1) | (s1 >> b & 1) << 1 |
+				(s2 >> b & 1) << 2;
+			last = g;
+		}
 	}
-	return n;
+	g = planes_next(&x, last + 1);
+	count_block(s, &n_met, planes_addr(&x, last),
+		    planes_addr(&x, g) - planes_addr(&x, last), state);
+	s->n_met = n_met;
+}
+
+/* Take the free ones out of those met; the number of live blocks. */
+static uint64_t keep_live(struct scan *s)
+{
+	uint64_t blocks = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n_met; i++) {
+		if (s->met[i].slot < s->slot[PIN_FREE]) {
+			blocks += s->met[i].slot->n;
+			s->met[kept++] = s->met[i];
+		} else {
+			s->met[i].slot->n = 0;
+		}
+	}
+	s->n_met = kept;
+	return blocks;
+}
+
+/* The page's free bytes, divided evenly; the first kind takes the rest. */
+static void share_out(struct scan *s, uint64_t blocks)
+{
+	uint64_t share = s->open.free / blocks;
+	uint64_t rest = s->open.free % blocks;
+
+	for (size_t i = 0; i < s->n_met; i++) {
+		struct slot *slot = s->met[i].slot;
+		struct kind *k = kind_of(s, slot);
+
+		k->pin.free_bytes += share * slot->n + rest;
+		k->pin.pages++;
+		k->pin.blocks += slot->n;
+		rest = 0;
+		/* The one that begins on an earlier page was counted there. */
+		k->pin.blocks -= s->met[i].first < s->counted;
+		if (!k->pin.example)
+			k->pin.example = s->met[i].first + s->x->user_off;
+		slot->n = 0;
+	}
 }
 
 static void close_page(struct scan *s)
 {
 	vaddr page = s->open.at;
-	uint64_t free_bytes = s->open.free, share, rest;
-	size_t n, kinds = 0;
+	vaddr to = min_u64(page + s->page, s->x->end);
+	uint64_t blocks;
 
+	if (!s->open.free || s->open.free >= s->page) {
+		s->open.free = 0;
+		return;
+	}
+	count_blocks(s, max_u64(page, s->x->start), to);
+	blocks = keep_live(s);
+	if (blocks) {
+		s->a->pinned_pages++;
+		s->a->pinned_bytes += s->open.free;
+		share_out(s, blocks);
+		s->counted = to;
+	}
+	if (s->n_met == 1) {
+		struct kind *k = kind_of(s, s->met[0].slot);
+
+		k->pin.sole_pages++;
+		k->pin.sole_bytes += s->open.free;
+	}
 	s->open.free = 0;
-	if (!free_bytes || free_bytes >= s->page)
-		return;
-	n = find_live(s, max_u64(page, s->x->start),
-		      min_u64(page + s->page, s->x->end));
-	if (!n)
-		return;
-	s->a->pinned_pages++;
-	s->a->pinned_bytes += free_bytes;
-	share = free_bytes / n;
-	rest = free_bytes % n;
-	for (size_t i = 0; i < n; i++) {
-		struct kind *k = &s->kinds[s->live[i].kind];
-
-		k->pin.free_bytes += share + (i < rest);
-		if (k->last_page != page) {
-			k->last_page = page;
-			k->pin.pages++;
-			kinds++;
-		}
-		if (s->live[i].start < s->counted)
-			continue;
-		s->counted = s->live[i].start + 1;
-		if (!k->pin.blocks++)
-			k->pin.example = s->live[i].start + s->x->user_off;
-		sample(k, s->live[i].start);
-	}
-	if (kinds == 1) {
-		s->kinds[s->live[0].kind].pin.sole_pages++;
-		s->kinds[s->live[0].kind].pin.sole_bytes += free_bytes;
-	}
 }
 
 static void add_to_page(struct scan *s, vaddr page, uint64_t bytes)
@@ -368,20 +448,35 @@ static void count_stored(struct scan *s)
 			s->a->free.stored -= missing[i];
 }
 
+/* The blocks that begin in word w of the planes and are not in use. */
+static void scan_word(struct scan *s, size_t w)
+{
+	const struct heap_extent *x = s->x;
+	uint64_t starts = x->planes[0][w];
+
+	for (uint64_t odd = planes_odd(x, w); odd; odd &= odd - 1) {
+		unsigned b = (unsigned)__builtin_ctzll(odd);
+		uint64_t g = (uint64_t)w << 6 | b;
+		uint64_t rest = starts & ~UINT64_C(1) << b;
+		uint64_t next = rest ? (uint64_t)w << 6 |
+			(unsigned)__builtin_ctzll(rest) : planes_next(x, g + 1);
+
+		scan_block(s, planes_addr(x, g), planes_addr(x, next),
+			   planes_state(x, g));
+	}
+}
+
 static void scan_extent(struct scan *s, const struct heap_extent *x)
 {
 	const struct arena *a = &s->h->arenas[x->arena];
-	uint64_t end = planes_granules(x), before, g;
+	uint64_t before;
 
 	s->x = x;
 	s->a = &s->f->arenas[x->arena];
 	before = s->a->free.bytes;
 	s->trims = !strcmp(s->h->allocators[a->allocator].name, "glibc");
-	for (g = planes_next_odd(x, 0); g < end;
-	     g = planes_next_odd(x, g + 1))
-		scan_block(s, planes_addr(x, g),
-			   planes_addr(x, planes_next(x, g + 1)),
-			   planes_state(x, g));
+	for (size_t w = 0; w < x->n_words; w++)
+		scan_word(s, w);
 	close_run(s);
 	close_chunk(s);
 	close_page(s);
@@ -501,6 +596,8 @@ void fragment_init(struct fragment *f, struct space *sp, struct heap *h)
 	s->f = f;
 	s->sp = sp;
 	s->h = h;
+	for (size_t i = 0; i < SLOTS; i++)
+		s->slot[PIN_FREE][i].mask = UINT64_MAX;
 	s->page = sp->page >= 4096 && sp->page <= 65536 ? sp->page : 4096;
 	for (size_t i = 0; i < h->n_extents; i++)
 		if (h->extents[i].kind == EXTENT_BLOCKS)
