@@ -20,6 +20,7 @@
 #include "corewalk/live.h"
 
 /* Linux, include/linux/sched.h and include/uapi/linux/capability.h. */
+static const unsigned long PF_EXITING = 0x00000004;
 static const unsigned long PF_KTHREAD = 0x00200000;
 enum { CAP_SYS_PTRACE_BIT = 19 };
 
@@ -33,8 +34,10 @@ bool live_lost(const struct live *lv, struct err *err)
 	struct live_status status;
 	struct live_stat stat;
 
+	/* Its memory goes before it becomes a zombie. */
 	if (live_read_stat(lv->proc_fd, &stat) && stat.state != 'Z' &&
-	    stat.state != 'X' && live_read_status(lv->proc_fd, &status)) {
+	    stat.state != 'X' && !(stat.flags & PF_EXITING) &&
+	    live_read_status(lv->proc_fd, &status)) {
 		err_set(err, ERR_SYSTEM, "%s: executed another program (%s) "
 			"while it was being read", who(lv), status.name);
 		return err_hint(err, "Try again.");
