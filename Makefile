@@ -84,6 +84,10 @@ $(REPLAYS): tests/fuzz/replay_%: obj/tests/fuzz/fuzz_%.o \
 	@mkdir -p $(@D)
 	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
 
+tests/fuzz/mutate: %: obj/%.o libheapcore.a
+	@mkdir -p $(@D)
+	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+
 $(FUZZERS): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)
 	$(call run,LD) $(LINK) -fsanitize=fuzzer -o $@ $^ $(ALL_LIBS)
@@ -99,7 +103,7 @@ $(DEPS): deps-%:
 demo: deps-demo all
 	@$(srcdir)/tests/demo
 
-check: deps-check all $(UNIT) $(REPLAYS)
+check: deps-check all $(UNIT) $(REPLAYS) tests/fuzz/mutate
 	@CC='$(CC)' $(srcdir)/tests/run
 
 check-matrix: deps-check-matrix all
@@ -118,6 +122,12 @@ FUZZ_SECONDS = 60
 fuzz: $(if $(FUZZ),$(FUZZERS))
 	@$(if $(FUZZ),,echo 'first: configure --enable-fuzz' >&2; exit 1)
 	$(srcdir)/tests/fuzz/run $(FUZZ_SECONDS) $(FUZZERS)
+
+# Damaged cores; with configure --enable-sanitizers they tell most.
+MUTATIONS = 100000
+mutate: all tests/fuzz/mutate
+	@MUTATIONS=$(MUTATIONS) TEST_TIMEOUT=36000 CC='$(CC)' \
+		$(srcdir)/tests/run sh/mutate
 
 cover: check
 	@$(if $(COVERAGE),,echo 'first: configure --enable-coverage' >&2; exit 1)
@@ -155,7 +165,7 @@ uninstall:
 
 clean:
 	rm -rf obj heapcore libheapcore.a fuzz-corpus \
-		$(UNIT) $(REPLAYS) $(FUZZERS)
+		$(UNIT) $(REPLAYS) $(FUZZERS) tests/fuzz/mutate
 
 distclean: clean
 	rm -f config.mk
@@ -171,13 +181,14 @@ help:
 	@echo 'check-matrix  the walkers on other releases of the C library'
 	@echo 'bench         measure, as in docs/benchmarks.md'
 	@echo 'fuzz          fuzz for FUZZ_SECONDS=60 each (--enable-fuzz)'
+	@echo 'mutate        MUTATIONS=100000 of each of three cores'
 	@echo 'cover         lines that the tests run (--enable-coverage)'
 	@echo 'install, uninstall, dist, clean, distclean'
 	@echo 'demo and check configure and install what is missing by themselves;'
 	@echo 'V=1 shows the commands'
 
-.PHONY: all demo check check-matrix bench fuzz cover install uninstall clean \
-	distclean dist help
+.PHONY: all demo check check-matrix bench fuzz mutate cover install uninstall \
+	clean distclean dist help
 .DELETE_ON_ERROR:
 .SECONDARY:
 

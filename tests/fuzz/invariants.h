@@ -58,7 +58,7 @@ static void must_be_block(struct heap *h, const struct block *b)
 
 	MUST(x && b->start + b->size <= x->end, b->start);
 	MUST(b->size > 0, b->start);
-	MUST(b->state < BLOCK_STATES, b->start);
+	MUST((int)b->state < BLOCK_STATES, b->start);
 	MUST(b->addr >= b->start, b->start);
 	MUST(b->usable <= b->size, b->start);
 	MUST(heap_find(h, b->start, &found), b->start);
