@@ -5,12 +5,12 @@
 _heapcore()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
-	local commands="analyze"
-	local common="--output= --force --json --color= --progress=
-		--quiet --help --version"
-	local analyze="--exe= --sysroot= --debug-dir= --no-files --tmpdir=
+	local common="--pid= --max-pause= --no-stop --no-swapin --tmpdir=
+		--output= --force --progress= --quiet --help --version"
+	local analyze="--exe= --sysroot= --debug-dir= --no-files
 		--allocator= --only= --rows= --sort= --filter= --blocks
-		--at= --bytes --csv --redact --fail-if="
+		--at= --bytes --csv --redact --fail-if= --json --color="
+	local snapshot="--fork --all --compress="
 	local sections="all where standout allocators arenas classes
 		fragmentation residency threads mappings modules settings
 		findings"
@@ -30,6 +30,13 @@ _heapcore()
 	--progress)
 		COMPREPLY=($(compgen -W "auto plain" -- "$word"))
 		return ;;
+	--compress)
+		COMPREPLY=($(compgen -W "zstd none" -- "$word"))
+		return ;;
+	--pid | -p)
+		COMPREPLY=($(compgen -W "$(cd /proc && echo [1-9]*)" \
+			-- "$word"))
+		return ;;
 	--allocator)
 		COMPREPLY=($(compgen -W "glibc" -- "$word"))
 		return ;;
@@ -43,7 +50,7 @@ _heapcore()
 		COMPREPLY=($(compgen -P "$done" -W "$sections" \
 			-- "${word##*,}"))
 		return ;;
-	--sort | --filter | --fail-if | --at | -f)
+	--sort | --filter | --fail-if | --at | --max-pause | -f)
 		return ;;
 	--sysroot | --debug-dir | --tmpdir)
 		compopt -o filenames
@@ -56,11 +63,15 @@ _heapcore()
 	esac
 
 	if [[ $word == -* ]]; then
-		[[ ${COMP_WORDS[1]} == analyze ]] && common+=" $analyze"
+		case ${COMP_WORDS[1]} in
+		analyze) common+=" $analyze" ;;
+		snapshot) common+=" $snapshot" ;;
+		*) common="--help --version" ;;
+		esac
 		COMPREPLY=($(compgen -W "$common" -- "$word"))
 		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	elif ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "$commands" -- "$word"))
+		COMPREPLY=($(compgen -W "analyze snapshot" -- "$word"))
 	else
 		# Files that look like cores first.
 		compopt -o filenames

@@ -3,7 +3,6 @@
 . "$SRC/tests/sh/tap"
 
 completion=$SRC/docs/completion
-manual=$SRC/man/heapcore-analyze.1
 
 # Two sorted lists, by file: what only one of them has is a failure.
 same() {
@@ -15,10 +14,6 @@ same() {
 }
 
 cd "$TMP"
-{
-	"$HEAPCORE" --help
-	"$HEAPCORE" analyze --help
-} | grep -oE '(^|[ ,])--[a-z][a-z-]*' | tr -d ' ,' | sort -u >help
 "$HEAPCORE" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' |
 	sort >commands
 "$HEAPCORE" analyze --help | awk '
@@ -27,8 +22,12 @@ cd "$TMP"
 	on { gsub(/[, ]+/, "\n"); print }' |
 	sed '/^$/d; /^and$/d; /^or$/d' | sort -u >sections
 
-ok "help names options, commands and sections" \
-	[ -s help -a -s commands -a -s sections ]
+for command in $(cat commands); do
+	"$HEAPCORE" "$command" --help | grep -oE '^ *(-., )?--[a-z-]*' |
+		sed 's/.*--/--/' | sort -u >"help-$command"
+done
+
+ok "help names commands and sections" [ -s commands -a -s sections ]
 
 # What does bash offer for these words?
 offer() {
@@ -42,8 +41,10 @@ offer() {
 		heapcore "$@" | sed 's/=$//' | sort -u
 }
 if command -v bash >/dev/null; then
-	offer analyze -- >bash
-	ok "bash: options" same help bash
+	for command in $(cat commands); do
+		offer "$command" -- >bash
+		ok "bash: options of $command" same "help-$command" bash
+	done
 	offer '' >bash-commands
 	ok "bash: commands" same commands bash-commands
 	offer analyze --only = '' >bash-sections
@@ -59,8 +60,24 @@ else
 	skip "bash" "no bash here"
 fi
 
-grep -oE -- '--[a-z][a-z-]*' "$completion/_heapcore" | sort -u >zsh
-ok "zsh: options" same help zsh
+# The arrays of zsh and the conditions of fish have the names of commands.
+for command in $(cat commands); do
+	sed -nE "/^(common|$command)=\(/,/^\)/p" "$completion/_heapcore" |
+		grep -oE -- '--[a-z][a-z-]*' | sort -u >zsh
+	ok "zsh: options of $command" same "help-$command" zsh
+	sed -nE "s/^complete.* -n [$](common|$command) .*-l ([a-z-]*).*/--\2/p" \
+		"$completion/heapcore.fish" | sort -u >fish
+	ok "fish: options of $command" same "help-$command" fish
+	manual=$SRC/man/heapcore-$command.1
+	if [ -e "$manual" ]; then
+		# Options of other programs do not stand in Fl macros.
+		grep -oE 'Fl -[a-z][a-z-]*' "$manual" | sed 's/Fl /-/' |
+			sort -u >man
+		ok "manual: options of $command" same "help-$command" man
+	else
+		ok "manual of $command" false
+	fi
+done
 sed -n '/^sections=(/,/)/p' "$completion/_heapcore" |
 	sed 's/.*(//; s/).*//' | tr -s ' \t' '\n\n' | sed '/^$/d' |
 	sort >zsh-sections
@@ -68,20 +85,8 @@ ok "zsh: words of --only" same sections zsh-sections
 if command -v zsh >/dev/null; then
 	ok "zsh: syntax" zsh -n "$completion/_heapcore"
 fi
-
-sed -n 's/^complete.* -l \([a-z-]*\).*/--\1/p' "$completion/heapcore.fish" |
-	sort -u >fish
-ok "fish: options" same help fish
 if command -v fish >/dev/null; then
 	ok "fish: syntax" fish -n "$completion/heapcore.fish"
-fi
-
-if [ -e "$manual" ]; then
-	# Other programs' options never stand in Fl macros of ours.
-	grep -oE 'Fl -[a-z][a-z-]*' "$manual" | sed 's/Fl /-/' | sort -u >man
-	ok "manual: options" same help man
-else
-	skip "manual: options" "man/heapcore-analyze.1 is not written yet"
 fi
 
 finish
