@@ -539,7 +539,6 @@ static void work(struct worker *w)
 			hold(w, i, fresh(w, size), size);
 		}
 	fill_caches(w);
-	fill_unsorted(w);
 }
 
 static void *worker_main(void *arg)
@@ -588,6 +587,8 @@ static void work_all(void)
 	}
 	while (__atomic_load_n(&parked, __ATOMIC_ACQUIRE) < n)
 		usleep(1000);
+	/* Now nobody can free what lies before it. */
+	fill_unsorted(&w[0]);
 }
 
 /* Headers as of blocks that are mappings of their own; all sizes differ. */
