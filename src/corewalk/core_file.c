@@ -19,7 +19,7 @@
 enum {
 	DT_NULL = 0,
 	DT_DEBUG = 21,
-	MAX_DYNAMIC = 4096,	/* entries of a dynamic section we look at */
+	MAX_DYNAMIC = 512,	/* entries of a dynamic section we look at */
 	MAX_HEADERS = 16384,	/* bytes: 290 program headers */
 	MAX_IMAGES = 200000,
 	MAX_NAME = 4096,	/* PATH_MAX */
@@ -231,10 +231,16 @@ static void name_images(struct space *sp, struct images *images)
 	}
 }
 
-static void add_range(struct core *core, vaddr start, vaddr end, uint64_t off,
+/*
+ * Headers that lie can speak of hundreds of ranges for each image: there are
+ * not many more ranges than segments that they could be for.
+ */
+static void add_range(struct space *sp, vaddr start, vaddr end, uint64_t off,
 		      uint32_t file)
 {
-	if (start < end)
+	struct core *core = sp->priv;
+
+	if (start < end && core->n_ranges < 4 * sp->n_segs + 1000)
 		MEM_PUSH(core->ranges, core->n_ranges, core->cap_ranges) =
 			(struct file_range){ start, end, off, file };
 }
@@ -242,7 +248,6 @@ static void add_range(struct core *core, vaddr start, vaddr end, uint64_t off,
 /* What the kernel or the dynamic linker mapped for each PT_LOAD. */
 static void add_image_ranges(struct space *sp, const struct image *image)
 {
-	struct core *core = sp->priv;
 	uint64_t page = sp->page;
 	struct elf_phdr ph;
 	struct elf elf;
@@ -258,8 +263,7 @@ static void add_image_ranges(struct space *sp, const struct image *image)
 
 		if (ph.type == ELF_PT_LOAD && ph.filesz &&
 		    size >= ph.filesz && size < UINT64_MAX - start - page)
-			add_range(core, start,
-				  start + round_up(size, page),
+			add_range(sp, start, start + round_up(size, page),
 				  round_down(ph.offset, page), image->file);
 	}
 }

@@ -8,6 +8,12 @@
 #include "base/mem.h"
 #include "corewalk/core.h"
 
+enum {
+	MAX_NOTES = 8,		/* PT_NOTE of one module; 2 or 3 are usual */
+	MAX_NOTE = 4096,	/* bytes of one */
+	MAX_LOOK = 10000,	/* modules that may be the program */
+};
+
 /* What is only needed while modules are being found. */
 struct finder {
 	vaddr *extents;		/* owned: by module, end of its last PT_LOAD */
@@ -67,14 +73,16 @@ static void read_build_id(struct space *sp, const struct elf *elf,
 			  vaddr bias, struct module *m)
 {
 	uint32_t i, n = elf_phdrs_there(elf);
+	unsigned left = MAX_NOTES;
 	struct elf_phdr ph;
 
-	for (i = 0; i < n && elf_phdr(elf, i, &ph); i++) {
+	for (i = 0; i < n && left && elf_phdr(elf, i, &ph); i++) {
 		const uint8_t *notes;
 		unsigned len;
 
-		if (ph.type != ELF_PT_NOTE || ph.filesz > 64 * KIB)
+		if (ph.type != ELF_PT_NOTE || ph.filesz > MAX_NOTE)
 			continue;
+		left--;
 		notes = space_view(sp, bias + ph.vaddr, ph.filesz);
 		len = notes ? elf_build_id(notes, ph.filesz, ph.align,
 					   m->build_id) : 0;
@@ -220,7 +228,7 @@ static struct module *find_exe(struct space *sp)
 		exe = module_at(sp, sp->at_entry);
 	if (!exe || sp->at_base || is_program(sp, exe))
 		return exe;
-	for (i = 0; i < sp->n_modules; i++)
+	for (i = 0; i < sp->n_modules && i < MAX_LOOK; i++)
 		if (is_program(sp, &sp->modules[i]))
 			return &sp->modules[i];
 	return exe;

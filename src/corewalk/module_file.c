@@ -39,6 +39,7 @@ struct matcher {
 	struct disk_file *found;	/* owned: by module */
 	size_t n_missing, n_mismatched, n_unverified, n_unmapped;
 	const char *first_missing;	/* borrowed from space.files */
+	bool missing_exe;
 };
 
 /* ---- opening ---- */
@@ -365,7 +366,10 @@ static void warn_files(struct matcher *mt)
 	if (mt->n_mismatched > MAX_SENTENCES)
 		space_warn(sp, "%zu more files on disk have another build id",
 			   mt->n_mismatched - MAX_SENTENCES);
-	if (mt->n_missing)
+	if (mt->n_missing == 1 && mt->missing_exe)
+		space_warn(sp, "the program %s was not found; give it with "
+			   "--exe=FILE", mt->first_missing);
+	else if (mt->n_missing)
 		space_warn(sp, "%zu of %zu programs and libraries were not "
 			   "found, first %s; give their place with "
 			   "--sysroot=DIR", mt->n_missing, sp->n_modules,
@@ -414,9 +418,11 @@ void core_module_files(struct space *sp)
 			continue;
 		}
 		explain(sp, m);
-		if (m->why == SPACE_MISMATCH || mt.n_missing++)
+		if (m->why == SPACE_MISMATCH)
 			continue;
-		mt.first_missing = sp->files[m->file].name;
+		mt.missing_exe |= m->is_exe;
+		if (!mt.n_missing++)
+			mt.first_missing = sp->files[m->file].name;
 	}
 	free(mt.found);
 	warn_files(&mt);

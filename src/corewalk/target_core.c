@@ -249,22 +249,26 @@ static void mark_reserved(struct space *sp)
  * or left out on purpose: the core does not tell which.  It was on purpose
  * where a living thread's stack is.
  */
+static bool is_undumped(const struct seg *seg)
+{
+	return space_seg_anon(seg) && seg->flags & SEG_W && !seg->stored &&
+	       seg->why == SPACE_UNDUMPED;
+}
+
 static void warn_undumped(struct space *sp)
 {
-	size_t i, n = 0;
 	bool stack = false;
+	size_t i, n = 0;
 
-	for (i = 0; i < sp->n_segs; i++) {
-		const struct seg *seg = &sp->segs[i];
+	for (i = 0; i < sp->n_threads && !stack; i++) {
+		const struct seg *seg = space_seg(sp, sp->threads[i].sp);
 
-		if (!space_seg_anon(seg) || !(seg->flags & SEG_W) ||
-		    seg->stored || seg->why != SPACE_UNDUMPED)
-			continue;
-		n++;
-		stack |= space_thread_on(sp, seg->start, seg->end) != NULL;
+		stack = seg && is_undumped(seg);
 	}
 	if (!stack)
 		return;
+	for (i = 0; i < sp->n_segs; i++)
+		n += is_undumped(&sp->segs[i]);
 	sp->undumped_segs = n;
 	space_warn(sp, "%zu of %zu mappings are not in the file.  The "
 		   "report covers the rest.  See coredump_filter in "

@@ -193,8 +193,10 @@ TEST(mappings_that_share_bytes)
 	sp = target_open_core_memory(data, size, &no_files, &err);
 	if (!CHECK(sp))
 		return;
-	for (i = 0; i < sp->n_segs; i++)
+	for (i = 0; i < sp->n_segs; i++) {
 		sum += sp->segs[i].avail;
+		CHECK(!sp->segs[i].host == !sp->segs[i].avail);
+	}
 	CHECK(sum <= 2 * size);
 	CHECK(has_warning(sp, "claim bytes"));
 	space_close(sp);

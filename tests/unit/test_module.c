@@ -594,6 +594,42 @@ TEST(which_one_is_the_program)
 	}
 }
 
+TEST(only_the_program_is_missing)
+{
+	static uint8_t exe[IMAGE], lib[IMAGE];
+	struct build_file files[6];
+	struct target_options options = { .exe = below("/appd-2") };
+	struct space *sp;
+	uint8_t *data;
+
+	fresh();
+	make_image(exe, 1, true);
+	make_image(lib, 2, false);
+	write_file(below("/ld"), lib, IMAGE);
+	image_files(files, EXE, "./appd");
+	image_files(files + 3, LD, below("/ld"));
+	build_files(&b, 4096, files, 6);
+	add_auxv(EXE + 64, LD);
+	load_image(EXE, exe);
+	load_image(LD, lib);
+	sp = open_built(NULL, &data);
+	CHECK(sp && sp->n_warnings == 1);
+	CHECK(sp && warned(sp, "the program ./appd was not found; give it "
+			   "with --exe=FILE"));
+	space_close(sp);
+	free(data);
+	options.exe = below("/appd-2");
+	write_file(options.exe, exe, IMAGE);
+	sp = open_built(&options, &data);
+	CHECK(sp && sp->n_warnings == 0);
+	CHECK(sp && sp->modules[0].path &&
+	      strstr(sp->modules[0].path, "/appd-2"));
+	space_close(sp);
+	free(data);
+	unlink(options.exe);
+	unlink(below("/ld"));
+}
+
 /* r_debug and a link map of three, in a page of data at 0x400000. */
 static void make_link_map(uint8_t *p, bool circular)
 {
