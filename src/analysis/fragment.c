@@ -151,8 +151,8 @@ static void count_blocks(struct scan *s, vaddr from, vaddr to)
 {
 	const struct heap_extent x = *s->x;
 	uint64_t end = planes_granule(&x, to - 1) + 1, last, g;
+	size_t n_words = min_u64(x.n_words, (end + 63) >> 6), n_met = 0;
 	enum block_state state;
-	size_t n_met = 0;
 
 	s->n_met = 0;
 	if (!planes_prev(&x, planes_granule(&x, from), &last))
@@ -160,7 +160,7 @@ static void count_blocks(struct scan *s, vaddr from, vaddr to)
 	if (last >= end)
 		return;
 	state = planes_state(&x, last);
-	for (size_t w = (last + 1) >> 6; w << 6 < end; w++) {
+	for (size_t w = (last + 1) >> 6; w < n_words; w++) {
 		uint64_t bits = x.planes[0][w];
 		uint64_t s0 = x.planes[1][w], s1 = x.planes[2][w];
 		uint64_t s2 = x.planes[3][w];

@@ -305,3 +305,21 @@ TEST(looks_of_many_blocks)
 	CHECK_U64(w.f.total.pinned_bytes, n * 0xc0);
 	end(&w);
 }
+
+/* The last block may be far longer than there are bits for starts. */
+TEST(a_block_behind_the_planes)
+{
+	struct world w;
+
+	begin(&w, "glibc main");
+	heap_trim_extent(&w.heap, w.extent, HEAP + 0x800);
+	mark(&w, HEAP, BLOCK_USED);
+	mark(&w, HEAP + 0x400, BLOCK_BINNED);
+	w.heap.extents[w.extent].end = HEAP + 0x8010;
+	finish(&w);
+	CHECK_U64(w.f.total.free.bytes, 0x7c10);
+	CHECK_U64(w.f.total.pinned_pages, 1);
+	CHECK_U64(w.f.total.pinned_bytes, 0xc00);
+	CHECK_U64(w.f.total.trimmable.bytes, 0x7000);
+	end(&w);
+}
