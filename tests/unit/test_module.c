@@ -11,78 +11,10 @@
 #include "check.h"
 #include "core_build.h"
 #include "corewalk/target.h"
-
-enum {
-	IMAGE = 0x3000,		/* bytes of a file: header, text, data */
-	SPAN = 0x4000,		/* of address space, with its .bss */
-	DYNAMIC = 0x2100,
-	INTERP = 0x300,
-};
+#include "image_build.h"
 
 static char dir[] = "/tmp/heapcore-test.XXXXXX";
 static struct core_build b;
-
-static void put_load(uint8_t *p, uint32_t type, uint32_t flags, uint64_t off,
-		     uint64_t filesz, uint64_t memsz)
-{
-	put_n(p, type, 4);
-	put_n(p + 4, flags, 4);
-	put_n(p + 8, off, 8);
-	put_n(p + 16, off, 8);
-	put_n(p + 32, filesz, 8);
-	put_n(p + 40, memsz, 8);
-	put_n(p + 48, 4, 8);
-}
-
-/*
- * A position-independent program or library: page 0 header, page 1 text of
- * bytes 0xcc, page 2 data; half of the data page and one more are .bss.  An
- * id of 0 makes none.
- */
-static void make_image(uint8_t *p, uint8_t id, bool program)
-{
-	memset(p, 0, IMAGE);
-	memcpy(p, "\177ELF\2\1\1", 7);
-	put_n(p + 16, 3, 2);
-	put_n(p + 18, 62, 2);
-	put_n(p + 32, 64, 8);
-	put_n(p + 54, 56, 2);
-	put_n(p + 56, 6, 2);
-	put_load(p + 64, 1, 4, 0, 0x1000, 0x1000);
-	put_load(p + 120, 1, 5, 0x1000, 0x1000, 0x1000);
-	put_load(p + 176, 1, 6, 0x2000, 0x800, 0x1800);
-	put_load(p + 232, 2, 6, DYNAMIC, 64, 64);
-	put_load(p + 288, id ? 4 : 0, 4, 0x400, 36, 36);
-	put_load(p + 344, program ? 3 : 0, 4, INTERP, 16, 16);
-	put_n(p + 0x400, 4, 4);
-	put_n(p + 0x404, 20, 4);
-	put_n(p + 0x408, 3, 4);
-	memcpy(p + 0x40c, "GNU", 4);
-	memset(p + 0x410, id, 20);
-	memcpy(p + INTERP, "/lib/ld.so", 11);
-	memset(p + 0x1000, 0xcc, 0x1000);
-	put_n(p + DYNAMIC, program ? 21 : 5, 8);
-	memset(p + 0x2000, 'd', 0x40);
-}
-
-/* Its mappings as Linux stores them: page 0, no text, the data whole. */
-static void load_image(uint64_t base, const uint8_t *image)
-{
-	build_load(&b, base, 0x1000, PF_R, image, image ? 0x1000 : 0);
-	build_load(&b, base + 0x1000, 0x1000, PF_RX, NULL, 0);
-	build_load(&b, base + 0x2000, 0x1000, PF_RW,
-		   image ? image + 0x2000 : NULL, 0x1000);
-	build_load(&b, base + 0x3000, 0x1000, PF_RW, NULL, 0x1000);
-}
-
-static size_t image_files(struct build_file *f, uint64_t base,
-			  const char *name)
-{
-	f[0] = (struct build_file){ base, base + 0x1000, 0, name };
-	f[1] = (struct build_file){ base + 0x1000, base + 0x2000, 1, name };
-	f[2] = (struct build_file){ base + 0x2000, base + 0x3000, 2, name };
-	return 3;
-}
 
 static void fresh(void)
 {
@@ -147,7 +79,7 @@ static struct space *open_library(uint8_t id, const char *name,
 	fresh();
 	make_image(image, id, false);
 	build_files(&b, 4096, files, image_files(files, 0x100000, name));
-	load_image(0x100000, image);
+	load_image(&b, 0x100000, image);
 	return open_built(options, data);
 }
 
@@ -357,7 +289,7 @@ TEST(without_the_first_page)
 	write_file(below("/lib"), image, IMAGE);
 	build_files(&b, 4096, files,
 		    image_files(files, 0x100000, below("/lib")));
-	load_image(0x100000, NULL);
+	load_image(&b, 0x100000, NULL);
 	sp = open_built(NULL, &data);
 	if (!sp)
 		return;
@@ -509,8 +441,8 @@ TEST(the_same_file_again)
 	image_files(files + 3, 0x200000, files[0].name);
 	files[6] = (struct build_file){ 0x300000, 0x301000, 0, "/data" };
 	build_files(&b, 4096, files, 7);
-	load_image(0x100000, image);
-	load_image(0x200000, image);
+	load_image(&b, 0x100000, image);
+	load_image(&b, 0x200000, image);
 	build_load(&b, 0x300000, 0x1000, PF_R, "data", 4);
 	sp = open_built(NULL, &data);
 	if (!sp)
@@ -539,7 +471,7 @@ TEST(the_heap_behind_bss)
 	make_image(image, 7, false);
 	build_files(&b, 4096, files,
 		    image_files(files, 0x100000, "/nonexistent/lib"));
-	load_image(0x100000, image);
+	load_image(&b, 0x100000, image);
 	b.loads[b.n_loads - 1].memsz = b.loads[b.n_loads - 1].filesz = 0x9000;
 	sp = open_built(NULL, &data);
 	if (!sp)
@@ -581,8 +513,8 @@ TEST(which_one_is_the_program)
 			add_auxv(LD + 64, 0);
 		else
 			add_auxv(EXE + 64, LD);
-		load_image(EXE, exe);
-		load_image(LD, lib);
+		load_image(&b, EXE, exe);
+		load_image(&b, LD, lib);
 		sp = open_built(NULL, &data);
 		if (!sp)
 			return;
@@ -610,8 +542,8 @@ TEST(only_the_program_is_missing)
 	image_files(files + 3, LD, below("/ld"));
 	build_files(&b, 4096, files, 6);
 	add_auxv(EXE + 64, LD);
-	load_image(EXE, exe);
-	load_image(LD, lib);
+	load_image(&b, EXE, exe);
+	load_image(&b, LD, lib);
 	sp = open_built(NULL, &data);
 	CHECK(sp && sp->n_warnings == 1);
 	CHECK(sp && warned(sp, "the program ./appd was not found; give it "
@@ -665,9 +597,9 @@ static struct space *open_without_note(bool circular, bool link_map,
 	make_link_map(map, circular);
 	strcpy((char *)stack + 0x100, "/nonexistent/appd");
 	add_auxv(EXE + 64, LD);
-	load_image(EXE, exe);
-	load_image(LIB, lib);
-	load_image(LD, ld);
+	load_image(&b, EXE, exe);
+	load_image(&b, LIB, lib);
+	load_image(&b, LD, ld);
 	build_load(&b, 0x400000, 0x1000, PF_RW, map, 0x1000);
 	build_load(&b, STACK, 0x1000, PF_RW, stack, 0x1000);
 	return open_built(NULL, data);
