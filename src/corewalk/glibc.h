@@ -245,7 +245,7 @@ unsigned glibc_find_orphans(struct space *sp, struct glibc **ret);
 
 /* glibc_find.c again */
 
-/* The settings in mp_ go to the heap model; after heap and allocator are set. */
+/* The settings in mp_ go to the heap model; heap and allocator are set. */
 void glibc_add_settings(struct glibc *g);
 
 /* Narrow the range of releases. */
@@ -257,12 +257,17 @@ void glibc_releases(struct glibc *g, int first, int last);
 void glibc_walk_arenas(struct glibc *g);
 /* Pieces of the main arena that are not at sbrk_base. */
 void glibc_walk_pieces(struct glibc *g);
-/* Chunks that are mappings of their own; all of one process at once. */
-void glibc_walk_mmapped(struct glibc *all, size_t n);
 
 /* Is [start, end) explained?  If addr is covered *ret_end is behind it. */
 bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end);
 void glibc_cover(struct glibc *g, vaddr start, vaddr end);
+/* The start of the first explained range behind addr, at most limit. */
+vaddr glibc_next_covered(const struct glibc *g, vaddr addr, vaddr limit);
+/*
+ * The next page behind p that can be read: a mapping may claim any size, only
+ * the bytes that are there are looked at.  limit if there is none.
+ */
+vaddr glibc_next_page(const struct glibc *g, vaddr p, vaddr limit);
 
 /* The first address from start on where a chunk can begin. */
 static inline vaddr glibc_first_chunk(const struct glibc *g, vaddr start)
@@ -284,6 +289,11 @@ static inline uint64_t glibc_edge(vaddr from, vaddr to)
 	x *= UINT64_C(0xd6e8feb86659fd93);
 	return x ^ x >> 29;
 }
+
+/* glibc_mmap.c */
+
+/* Chunks that are mappings of their own; all of one process at once. */
+void glibc_walk_mmapped(struct glibc *all, size_t n);
 
 /* glibc_lists.c */
 

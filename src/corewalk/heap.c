@@ -139,12 +139,13 @@ void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 }
 
 void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
-		      vaddr user, bool guess)
+		      vaddr user, unsigned tail, bool guess)
 {
 	struct heap_extent *x = add_extent(h, arena, EXTENT_MMAPPED, start,
 					   end);
 
 	x->user = user;
+	x->tail = (uint8_t)tail;
 	x->guess = guess;
 }
 
@@ -458,7 +459,7 @@ static void block_mmapped(const struct heap_extent *x, struct block *ret)
 {
 	*ret = (struct block){
 		.addr = x->user, .start = x->start, .size = x->end - x->start,
-		.usable = x->end - x->user, .state = BLOCK_USED,
+		.usable = x->end - x->user - x->tail, .state = BLOCK_USED,
 		.mmapped = true, .arena = x->arena,
 	};
 }
