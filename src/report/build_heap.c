@@ -103,7 +103,9 @@ void build_totals(struct report *r, const struct report_input *in)
 			table_set(t, i, cells[i].u);
 }
 
-enum { W_WHAT, W_TEXT, W_BYTES, W_STORED, W_SHARE, W_COLUMNS };
+enum {
+	W_WHAT, W_TEXT, W_BYTES, W_STORED, W_SHARE, W_STORED_SHARE, W_COLUMNS
+};
 
 static const struct column where_columns[W_COLUMNS] = {
 	[W_WHAT] = COLUMN("what", "what", TEXT, .flags = COLUMN_NO_TEXT),
@@ -112,17 +114,34 @@ static const struct column where_columns[W_COLUMNS] = {
 	[W_BYTES] = COLUMN("bytes", "size", BYTES,
 			   .flags = COLUMN_SUM | COLUMN_BAR, .width = 10),
 	[W_STORED] = COLUMN("stored_bytes", "in file", BYTES,
-			    .flags = COLUMN_SUM, .width = 10),
+			    .flags = COLUMN_SUM | COLUMN_BAR, .width = 10),
 	[W_SHARE] = COLUMN("share", "share", SHARE, .flags = COLUMN_OF_TOTAL,
 			   .width = 8, .part = W_BYTES + 1,
 			   .whole = W_BYTES + 1),
+	[W_STORED_SHARE] = COLUMN("stored_share", "share", SHARE,
+				  .flags = COLUMN_OF_TOTAL, .width = 8,
+				  .part = W_STORED + 1, .whole = W_STORED + 1),
 };
 
-/* The column of stored bytes says something only where it differs. */
-static void hide_stored(struct table *t, const struct where *w)
+static uint64_t column_bits(size_t a, size_t b)
 {
-	if (w->total.stored == w->total.bytes)
-		t->hidden |= UINT64_C(1) << W_STORED;
+	return UINT64_C(1) << a | UINT64_C(1) << b;
+}
+
+/*
+ * What counts is what takes memory: a stack of 8M of which one page was
+ * touched is not what fills a machine.  Only where everything is stored, or
+ * nothing is known of it, the size itself ranks.
+ */
+static void rank_where(struct table *t, const struct where *w)
+{
+	bool same = w->total.stored == w->total.bytes || !w->total.stored;
+
+	t->hidden |= same ? column_bits(W_STORED, W_STORED_SHARE) :
+		UINT64_C(1) << W_SHARE;
+	table_sort(t, W_BYTES, false);
+	if (!same)
+		table_sort(t, W_STORED, false);
 }
 
 void build_where(struct report *r, const struct report_input *in)
@@ -145,8 +164,7 @@ void build_where(struct report *r, const struct report_input *in)
 	}
 	table_add_total(t);
 	table_set_text(t, W_TEXT, "total private memory");
-	table_sort(t, W_BYTES, false);
-	hide_stored(t, in->where);
+	rank_where(t, in->where);
 	if (is_process(in->sp))
 		table_retitle(t, W_STORED, "resident");
 }

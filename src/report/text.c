@@ -175,13 +175,23 @@ static size_t column_width(const struct layout *l, size_t column)
 	return max_u64(width + 2, c->width);
 }
 
+/* The last column with a bar that is shown; n_columns if none is. */
+static size_t bar_column(const struct layout *l)
+{
+	for (size_t i = l->t->n_columns; i--; )
+		if ((l->t->columns[i].flags & COLUMN_BAR) && shown(l, i))
+			return i;
+	return l->t->n_columns;
+}
+
 static void find_bar(struct layout *l)
 {
-	for (size_t k = 0; k < l->t->n_columns; k++)
-		if (l->t->columns[k].flags & COLUMN_BAR)
-			for (size_t i = 0; i < l->n_shown; i++)
-				l->bar_max = max_u64(l->bar_max,
-						     line_at(l, i)[k].u);
+	size_t column = bar_column(l);
+
+	if (column == l->t->n_columns)
+		return;
+	for (size_t i = 0; i < l->n_shown; i++)
+		l->bar_max = max_u64(l->bar_max, line_at(l, i)[column].u);
 }
 
 /* A column of words at the end has the room that is left. */
@@ -322,14 +332,12 @@ static void write_bar(const struct layout *l, struct line *line,
 		      const struct cell *row)
 {
 	size_t room = l->line + 2 < LINE ? LINE - l->line - 2 : 0;
-	uint64_t value = 0;
-	size_t n;
+	size_t n, column = bar_column(l);
+	uint64_t value;
 
-	for (size_t i = 0; i < l->t->n_columns; i++)
-		if (l->t->columns[i].flags & COLUMN_BAR)
-			value = row[i].u;
 	if (!l->bar_max || row == l->t->total || row == l->more)
 		return;
+	value = row[column].u;
 	room = min_u64(room, BAR_MAX);
 	n = (size_t)((double)value / (double)l->bar_max * (double)room + 0.5);
 	if (!n)
