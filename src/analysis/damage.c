@@ -10,7 +10,10 @@
 #include "base/num.h"
 #include "base/str.h"
 
-enum { FILL_REACH = 4096 };	/* how far a fill is followed, each way */
+enum {
+	FILL_REACH = 4096,	/* how far a fill is followed, each way */
+	MAX_LINKS = 1 << 20,	/* blocks looked at for one broken link */
+};
 
 const char *damage_kind_name(enum damage_kind kind)
 {
@@ -282,15 +285,82 @@ static void footer_case(struct damage_case *d, struct space *sp,
 		   d->before.addr, d->addr, fill_words(d));
 }
 
+/* What a link of a list can lead to: a block, or the list's head. */
+static bool is_link(struct space *sp, uint64_t value)
+{
+	return space_seg(sp, value);
+}
+
+/*
+ * In two lists, or met twice.  A block whose links hold no addresses any more
+ * is met from both ends of its list, and was in it only once.
+ */
 static void double_free_case(struct damage_case *d, struct space *sp,
 			     struct heap *h, vaddr chunk, struct str *s)
 {
-	d->kind = DAMAGE_DOUBLE_FREE;
+	bool binned;
+
 	d->has_block = block_starting(h, chunk, &d->block);
 	d->addr = chunk + 2 * sp->word;
 	read_value(d, sp);
+	binned = d->has_block && (d->block.state == BLOCK_UNSORTED ||
+				  d->block.state == BLOCK_BINNED);
+	if (binned && d->has_value && !is_link(sp, d->value)) {
+		d->kind = DAMAGE_USE_AFTER_FREE;
+		str_printf(s, "the links of the free block 0x%" PRIx64 " were "
+			   "overwritten: it was written to after it was freed",
+			   d->addr);
+		return;
+	}
+	d->kind = DAMAGE_DOUBLE_FREE;
 	str_printf(s, "the block 0x%" PRIx64 " is in two free lists, or twice "
 		   "in one: it was freed twice", d->addr);
+}
+
+/*
+ * Does a word of a free block lead to chunk?  Links of caches lead to user
+ * addresses, others to chunks; from 2.32 on those of caches and fastbins are
+ * mixed with their own address (malloc/malloc.c, PROTECT_PTR).
+ */
+static bool leads_to(const struct space *sp, vaddr at, uint64_t word,
+		     vaddr chunk)
+{
+	uint64_t plain = word ^ at >> 12;
+	vaddr user = chunk + 2 * sp->word;
+
+	if (sp->word == 4)
+		plain = (uint32_t)plain;
+	return word == chunk || word == user || plain == chunk ||
+	       plain == user;
+}
+
+/* The link that leads to chunk, where no block begins. */
+static bool find_link(struct damage_case *d, struct space *sp,
+		      struct heap *h, vaddr chunk)
+{
+	uint64_t left = MAX_LINKS;
+	struct heap_iter it;
+	struct block b;
+
+	heap_iter_init(&it, h);
+	while (left-- && heap_iter_next(&it, &b)) {
+		if (b.arena != d->arena || !block_state_free(b.state))
+			continue;
+		for (unsigned i = 0; i < 2; i++) {
+			vaddr at = b.addr + i * sp->word;
+			uint64_t word;
+
+			if (b.state == BLOCK_TOP ||
+			    !space_word(sp, at, &word) ||
+			    !leads_to(sp, at, word, chunk))
+				continue;
+			d->addr = at;
+			d->block = b;
+			d->has_block = true;
+			return true;
+		}
+	}
+	return false;
 }
 
 /*
@@ -310,10 +380,17 @@ static void member_case(struct damage_case *d, struct space *sp,
 			   "its header does not agree", d->block.addr);
 		return;
 	}
-	/* The value of the link is what the list leads to. */
 	d->kind = DAMAGE_USE_AFTER_FREE;
-	str_printf(s, "a free list leads to 0x%" PRIx64 ", where no block "
-		   "begins: a link in a freed block was overwritten", chunk);
+	if (!find_link(d, sp, h, chunk)) {
+		str_printf(s, "a free list leads to 0x%" PRIx64 ", where no "
+			   "block begins: a link in a freed block was "
+			   "overwritten", chunk);
+		return;
+	}
+	read_value(d, sp);
+	str_printf(s, "the link at 0x%" PRIx64 " in the free block 0x%" PRIx64
+		   " leads to no block: it was written to after it was freed",
+		   d->addr, d->block.addr);
 }
 
 static void cache_case(struct damage_case *d, struct space *sp,

@@ -394,6 +394,38 @@ TEST(double_frees_are_told_apart)
 	end(&w);
 }
 
+/* Links of freed blocks, plain and mixed with their own address. */
+TEST(links_that_lead_nowhere)
+{
+	struct world w;
+	vaddr lost = UINT64_C(0x4141414141414130);
+
+	begin(&w);
+	set_state(&w, HEAP + 0x90, BLOCK_FAST);
+	put(w.sp, HEAP + 0xa0, lost ^ (HEAP + 0xa0) >> 12);
+	set_state(&w, HEAP + 0xc0, BLOCK_CACHED);
+	put(w.sp, HEAP + 0xd0, 0x999);
+	set_state(&w, HEAP + 0x120, BLOCK_BINNED);
+	memset(target_mem_at(w.sp, HEAP + 0x130), 'q', 16);
+	heap_note(&w.heap, "bad-list-member", 0, lost, 0, "x");
+	heap_note(&w.heap, "bad-list-member", 0, 0x999 - 16, 0, "x");
+	heap_note(&w.heap, "double-free", 0, HEAP + 0x120, 0, "x");
+	finish(&w);
+	CHECK_U64(w.d.n_cases, 3);
+	for (size_t i = 0; i < 3; i++)
+		CHECK_STR(damage_kind_name(w.d.cases[i].kind),
+			  "use-after-free");
+	CHECK_STR(w.d.cases[0].text, "the links of the free block 0x10000130 "
+		  "were overwritten: it was written to after it was freed");
+	CHECK_STR(damage_fill_name(w.d.cases[0].fill), "repeated");
+	CHECK_U64(w.d.cases[1].addr, HEAP + 0xd0);
+	CHECK_U64(w.d.cases[2].addr, HEAP + 0xa0);
+	CHECK_STR(w.d.cases[2].text, "the link at 0x100000a0 in the free block"
+		  " 0x100000a0 leads to no block: it was written to after it "
+		  "was freed");
+	end(&w);
+}
+
 TEST(headers_that_are_not_in_the_file)
 {
 	struct world w;
