@@ -364,21 +364,20 @@ static void warn_files(struct matcher *mt)
 	struct space *sp = mt->sp;
 
 	if (mt->n_mismatched > MAX_SENTENCES)
-		space_warn(sp, "%zu more files on disk have another build id",
-			   mt->n_mismatched - MAX_SENTENCES);
+		space_warn(sp, "files on disk with another build id, besides "
+			   "these: %zu", mt->n_mismatched - MAX_SENTENCES);
 	if (mt->n_missing == 1 && mt->missing_exe)
 		space_warn(sp, "the program %s was not found; give it with "
 			   "--exe=FILE", mt->first_missing);
 	else if (mt->n_missing)
-		space_warn(sp, "%zu of %zu programs and libraries were not "
-			   "found, first %s; give their place with "
-			   "--sysroot=DIR", mt->n_missing, sp->n_modules,
-			   mt->first_missing);
+		space_warn(sp, "not found: %zu of %zu programs and libraries, "
+			   "first %s; give their place with --sysroot=DIR",
+			   mt->n_missing, sp->n_modules, mt->first_missing);
 	if (mt->n_unverified)
-		space_warn(sp, "%zu files are used unchecked: the core does "
-			   "not hold their build ids", mt->n_unverified);
+		space_warn(sp, "files used unchecked, because their build ids "
+			   "are not in the core: %zu", mt->n_unverified);
 	if (mt->n_unmapped)
-		space_warn(sp, "%zu files could not be mapped",
+		space_warn(sp, "files that could not be mapped: %zu",
 			   mt->n_unmapped);
 }
 

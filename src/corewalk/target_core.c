@@ -179,9 +179,8 @@ static void sort_segs(struct space *sp)
 	}
 	sp->n_segs = n;
 	if (n_cut)
-		space_warn(sp, "%zu mappings overlap others in the program "
-			   "headers; the first by address was believed",
-			   n_cut);
+		space_warn(sp, "program headers overlap, the first by address "
+			   "is believed; mappings cut: %zu", n_cut);
 }
 
 /*
@@ -206,8 +205,8 @@ static void bound_bytes(struct space *sp)
 		left -= seg->stored;
 	}
 	if (n_cut)
-		space_warn(sp, "%zu mappings claim bytes of the file that "
-			   "others have; they are left out", n_cut);
+		space_warn(sp, "mappings that claim bytes of the file that "
+			   "others have: %zu, left out", n_cut);
 }
 
 /*

@@ -141,7 +141,8 @@ TEST(overlaps_are_cut)
 		CHECK(space_u8(sp, 0x11000, &v) && v == 1);
 		CHECK(space_u8(sp, 0x13000, &v) && v == 9);
 		CHECK(space_u8(sp, 0x14fff, &v) && v == 2);
-		CHECK(has_warning(sp, "2 mappings overlap"));
+		CHECK(has_warning(sp, "overlap, the first by address is "
+				  "believed; mappings cut: 2"));
 		space_close(sp);
 		free(data);
 	}

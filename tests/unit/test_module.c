@@ -159,7 +159,7 @@ TEST(a_file_that_is_not_there)
 	CHECK_U64(sp->modules[0].why, SPACE_NO_FILE);
 	CHECK_U64(space_why(sp, 0x101000), SPACE_NO_FILE);
 	check_text(sp, false);
-	CHECK(warned(sp, "1 of 1 programs and libraries were not found, "
+	CHECK(warned(sp, "not found: 1 of 1 programs and libraries, "
 		     "first /nonexistent/libx.so.1"));
 	CHECK(warned(sp, "--sysroot=DIR"));
 	space_close(sp);
@@ -295,7 +295,7 @@ TEST(without_the_first_page)
 		return;
 	CHECK_U64(sp->n_modules, 1);
 	CHECK(sp->modules[0].path && !sp->modules[0].build_id_len);
-	CHECK(warned(sp, "1 files are used unchecked"));
+	CHECK(warned(sp, "not in the core: 1"));
 	CHECK(space_u8(sp, 0x101000, &v) && v == 0xcc);
 	CHECK(space_u8(sp, 0x100001, &v) && v == 'E');
 	space_close(sp);
@@ -710,8 +710,8 @@ TEST(many_modules_without_a_file)
 		return;
 	CHECK_U64(sp->n_modules, N_MODULES);
 	CHECK_U64(sp->n_warnings, 7);
-	CHECK(warned(sp, "95 more files on disk have another build id"));
-	CHECK(warned(sp, "300 of 400 programs and libraries were not found, "
+	CHECK(warned(sp, "another build id, besides these: 95"));
+	CHECK(warned(sp, "not found: 300 of 400 programs and libraries, "
 		     "first /nowhere"));
 	space_close(sp);
 	free(data);
