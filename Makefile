@@ -7,7 +7,7 @@ VERSION = 0.1.0
 
 BASE = err mem str num temp progress
 COREWALK = elf space pages unpack core_fault core_kind core_note core_file core_runs module module_file target_core \
-	live_proc live_check live_stop live_pages live_note live_copy live_file \
+	live_proc live_check live_stop live_pages live_note live_copy live_file live_fork \
 	target_live own snapshot_file snapshot \
 	target_mem heap alloc glibc_find glibc_walk glibc_mmap glibc_lists glibc_bins glibc_orphan alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg damage standout

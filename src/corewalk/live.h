@@ -134,6 +134,21 @@ bool live_peek_threads(struct live *lv, struct err *err) MUST_CHECK;
 /* The pause has become too long: err says so. */
 bool live_late(const struct live *lv, struct err *err);
 
+/* Free the list of threads, which must have been released. */
+void live_forget_threads(struct live *lv);
+
+/* ---- live_fork.c ---- */
+
+/*
+ * Of a process that was stopped, a child that never runs.  *ret_inner is its
+ * number inside of the process's own namespace.  If *ret_child is set, even
+ * after a failure, live_reap() must follow.
+ */
+bool live_fork(struct live *lv, pid_t *ret_child, pid_t *ret_inner,
+	       struct err *err) MUST_CHECK;
+/* Do away with the child; stops the process once more, for a moment. */
+void live_reap(struct live *lv, pid_t child, pid_t inner);
+
 /* ---- live_pages.c ---- */
 
 /* Fills sp->pages, by the best means that the kernel has. */

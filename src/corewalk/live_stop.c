@@ -333,3 +333,14 @@ bool live_peek_threads(struct live *lv, struct err *err)
 	free(tids);
 	return true;
 }
+
+void live_forget_threads(struct live *lv)
+{
+	size_t i;
+
+	for (i = 0; i < lv->n_threads; i++)
+		free_thread(&lv->threads[i]);
+	free(lv->threads);
+	lv->threads = NULL;
+	lv->n_threads = lv->cap_threads = 0;
+}

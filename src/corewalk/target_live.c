@@ -32,19 +32,6 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-static void free_threads(struct live *lv)
-{
-	size_t i;
-
-	for (i = 0; i < lv->n_threads; i++) {
-		free(lv->threads[i].fpregs);
-		free(lv->threads[i].xstate);
-	}
-	free(lv->threads);
-	lv->threads = NULL;
-	lv->n_threads = lv->cap_threads = 0;
-}
-
 static void free_maps(struct live *lv)
 {
 	live_free_maps(lv->maps, lv->n_maps);
@@ -67,7 +54,7 @@ static void let_go(struct live *lv)
 	close_fd(&lv->mem_fd);
 	close_fd(&lv->mm_fd);
 	close_fd(&lv->proc_fd);
-	free_threads(lv);
+	live_forget_threads(lv);
 	free_maps(lv);
 }
 
@@ -217,7 +204,46 @@ static bool capture(struct live *lv, struct err *err)
 	    !live_notes(lv, err))
 		return false;
 	live_plan(lv);
-	return live_buffer(lv, err) && live_copy(lv, lv->mem_fd, err);
+	return live_buffer(lv, err);
+}
+
+/* Let it run on; how long did it stand still? */
+static void resume(struct live *lv)
+{
+	live_release(lv);
+	lv->sp->stopped_s += (double)(live_now() - lv->start_ns) / 1e9;
+}
+
+static bool copy_child(struct live *lv, pid_t child, struct err *err)
+{
+	AUTO_FREE char *path = mem_printf("/proc/%d/mem", (int)child);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ok;
+
+	if (fd < 0)
+		return err_system(err, "%s: cannot read its child",
+				  lv->core.name);
+	/* Nobody waits any more. */
+	lv->deadline_ns = 0;
+	ok = live_copy(lv, fd, err);
+	close(fd);
+	return ok;
+}
+
+static bool capture_forked(struct live *lv, struct err *err)
+{
+	pid_t child = 0, inner = 0;
+	bool ok = live_stop(lv, err) && capture(lv, err) &&
+		  live_fork(lv, &child, &inner, err);
+
+	resume(lv);
+	ok = ok && copy_child(lv, child, err);
+	if (child) {
+		lv->start_ns = live_now();
+		live_reap(lv, child, inner);
+		lv->sp->stopped_s += (double)(live_now() - lv->start_ns) / 1e9;
+	}
+	return ok;
 }
 
 static bool capture_stopped(struct live *lv, struct err *err)
@@ -227,9 +253,11 @@ static bool capture_stopped(struct live *lv, struct err *err)
 	lv->start_ns = live_now();
 	lv->deadline_ns = lv->start_ns +
 			  (uint64_t)(lv->options.max_pause_s * 1e9);
-	ok = live_stop(lv, err) && capture(lv, err);
-	live_release(lv);
-	lv->sp->stopped_s = (double)(live_now() - lv->start_ns) / 1e9;
+	if (lv->options.fork)
+		return capture_forked(lv, err);
+	ok = live_stop(lv, err) && capture(lv, err) &&
+	     live_copy(lv, lv->mem_fd, err);
+	resume(lv);
 	return ok;
 }
 
@@ -288,8 +316,9 @@ static bool capture_running(struct live *lv, struct err *err)
 	unsigned tries = 0;
 
 	do {
-		free_threads(lv);
-		if (!live_peek_threads(lv, err) || !capture(lv, err))
+		live_forget_threads(lv);
+		if (!live_peek_threads(lv, err) || !capture(lv, err) ||
+		    !live_copy(lv, lv->mem_fd, err))
 			return false;
 	} while ((maps_differ(lv) || lv->unreadable) && ++tries < MAX_TRIES);
 	lv->sp->torn = true;
