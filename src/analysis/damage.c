@@ -2,6 +2,7 @@
 #include "analysis/damage.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +93,8 @@ static void follow_fill(struct damage_case *d, struct space *sp,
 	while (high - to < FILL_REACH && space_u8(sp, high, &c) &&
 	       fits(fill, want, c))
 		high++;
-	if (high - low <= d->fill_bytes)
+	/* A few printable bytes beside a fill make it no text. */
+	if (high - low <= d->fill_bytes + d->fill_bytes / 4)
 		return;
 	d->fill = fill;
 	d->fill_addr = low;
@@ -117,7 +119,7 @@ static bool one_byte_repeated(uint64_t value, unsigned word)
 	return value == (word == 4 ? (uint32_t)all : all);
 }
 
-/* What the damaged word is part of: the longest explanation stands. */
+/* What the damaged word is part of: one byte repeated, or longer text. */
 static void find_fill(struct damage_case *d, struct space *sp)
 {
 	unsigned word = sp->word;
@@ -152,22 +154,29 @@ static void copy_dump(struct damage_case *d, struct space *sp)
 						 sp->word));
 }
 
-static void read_value(struct damage_case *d, struct space *sp)
+/* The word as it is now, and its bytes as text. */
+static void set_value(struct damage_case *d, const struct space *sp,
+		      uint64_t value)
 {
-	uint8_t bytes[8];
 	struct str s;
 
-	d->has_value = space_word(sp, d->addr, &d->value);
-	copy_dump(d, sp);
-	if (!d->has_value || space_read(sp, d->addr, bytes, sp->word) !=
-	    sp->word)
-		return;
+	d->has_value = true;
+	d->value = value;
 	str_init(&s);
-	str_add_escaped(&s, bytes, sp->word);
-	memcpy(d->value_text, s.text, min_u64(s.len + 1,
-					      sizeof(d->value_text)));
-	d->value_text[sizeof(d->value_text) - 1] = '\0';
+	/* The target's byte order is the host's: little endian. */
+	str_add_escaped(&s, &value, sp->word);
+	snprintf(d->value_text, sizeof(d->value_text), "%s", s.text);
 	str_fini(&s);
+}
+
+static void read_value(struct damage_case *d, struct space *sp)
+{
+	uint64_t value;
+
+	copy_dump(d, sp);
+	if (!space_word(sp, d->addr, &value))
+		return;
+	set_value(d, sp, value);
 	find_fill(d, sp);
 }
 
@@ -382,9 +391,11 @@ static void member_case(struct damage_case *d, struct space *sp,
 	}
 	d->kind = DAMAGE_USE_AFTER_FREE;
 	if (!find_link(d, sp, h, chunk)) {
-		str_printf(s, "a free list leads to 0x%" PRIx64 ", where no "
-			   "block begins: a link in a freed block was "
-			   "overwritten", chunk);
+		/* What it leads to is what somebody wrote: not for the text. */
+		d->addr = 0;
+		set_value(d, sp, chunk);
+		str_adds(s, "a free list leads to an address where no block "
+			 "begins: a link in a freed block was overwritten");
 		return;
 	}
 	read_value(d, sp);

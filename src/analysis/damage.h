@@ -53,7 +53,7 @@ struct damage_case {
 	enum damage_kind kind;
 	enum damage_fill fill;
 	uint32_t arena;		/* index in heap.arenas, or HEAP_NO_ARENA */
-	vaddr addr;		/* of the damaged word: a size or a link */
+	vaddr addr;		/* of the damaged word; 0 not known */
 	uint64_t value;		/* what it holds now */
 	bool has_value;		/* false: it is not in the file */
 	char value_text[40];	/* its bytes as text, escaped; target's bytes */

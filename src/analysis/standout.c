@@ -395,6 +395,20 @@ static void advise_elsewhere(struct judge *j)
 		 "allocator known here has.", size(bytes).text, share);
 }
 
+/* Did malloc itself give up?  NULL and what others print is no. */
+static bool is_heap_abort(const char *code)
+{
+	static const char *const others[] = {
+		"assertion", "stack-smashing", "fortify", "pointer-guard",
+		"break-moved",
+	};
+
+	for (size_t i = 0; code && i < countof(others); i++)
+		if (!strcmp(code, others[i]))
+			return false;
+	return code;
+}
+
 /* The one that speaks of the most bytes; damage goes before all. */
 static void advise(struct judge *j)
 {
@@ -414,8 +428,7 @@ static void advise(struct judge *j)
 	};
 	size_t best = 0;
 
-	if (d->n_cases || (d->abort.code && strcmp(d->abort.code,
-						    "assertion"))) {
+	if (d->n_cases || is_heap_abort(d->abort.code)) {
 		advise_damage(j);
 		return;
 	}

@@ -261,4 +261,15 @@ TEST(the_c_library_spoke)
 		  " B.");
 	CHECK_STR(w.s.advice_rule, "damage");
 	end(&w);
+
+	/* Not malloc's: no advice about it. */
+	begin(&w);
+	w.damage.abort = (struct damage_abort){
+		.found = true, .code = "stack-smashing", .noticed = "A",
+		.meaning = "B",
+	};
+	finish(&w);
+	CHECK_STR(w.s.item[0].rule, "abort");
+	CHECK(!w.s.advice);
+	end(&w);
 }
