@@ -149,6 +149,7 @@ static bool set_format(struct run *run, struct err *err)
 	if (a->common.json && a->csv)
 		return err_set(err, ERR_USAGE,
 			       "--json and --csv exclude each other");
+	run->options.kind = &report_analyze;
 	run->options.format = a->common.json ? REPORT_JSON
 			      : a->csv ? REPORT_CSV : REPORT_TEXT;
 	run->options.exact = a->bytes;
@@ -178,8 +179,9 @@ static bool set_sections(struct run *run, struct err *err)
 		return err_set(err, ERR_USAGE, "--blocks is one list by "
 			       "address: no --only, no --sort");
 	if (a->only)
-		return report_parse_sections(a->only, &o->sections, err);
-	o->sections = report_default_sections(a->common.json);
+		return report_parse_sections(o->kind, a->only, &o->sections,
+					     err);
+	o->sections = report_default_sections(o->kind, a->common.json);
 	if (a->filter)
 		o->sections |= 1u << SECTION_CLASSES;
 	return true;
@@ -190,7 +192,7 @@ static bool set_filter(struct run *run, struct err *err)
 {
 	struct report_options *o = &run->options;
 	const char *expr = run->args.filter;
-	enum section section;
+	unsigned section;
 	size_t n;
 
 	if (!expr)
@@ -280,7 +282,7 @@ static bool check_files(const struct args *a, struct err *err)
 /* All that can be wrong with the command line is said before any work. */
 static bool prepare(struct run *run, struct err *err)
 {
-	enum section section;
+	unsigned section;
 
 	if (!check_files(&run->args, err) || !set_format(run, err) ||
 	    !set_sections(run, err) || !set_filter(run, err) ||

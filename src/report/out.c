@@ -44,7 +44,7 @@ static void flush(struct out *o)
 static bool is_report(const char *head)
 {
 	static const char *const starts[] = {
-		"{\n  \"schema\": \"" REPORT_SCHEMA "\"",
+		"{\n  \"schema\": \"heapcore-",
 		"{\"address\":\"0x",
 		BLOCKS_HEADING,
 	};

@@ -10,93 +10,113 @@
 #include "report/blocks.h"
 #include "report/build.h"
 
-enum section_flag {
-	IN_TEXT = 1 << 0,	/* in the text report without --only */
-	IN_JSON = 1 << 1,	/* in JSON without --only */
-	ALWAYS_JSON = 1 << 2,	/* in JSON with --only too */
-	NO_WORD = 1 << 3,	/* --only does not know it */
+#define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
+
+static const struct report_section words[SECTIONS] = {
+	[SECTION_TARGET] = { "target", SECTION_IN_JSON | SECTION_ALWAYS_JSON |
+			     SECTION_NO_WORD },
+	[SECTION_TOTALS] = { "totals", SECTION_IN_JSON | SECTION_NO_WORD },
+	[SECTION_WHERE] = { "where", IN_BOTH },
+	[SECTION_STANDOUT] = { "standout", IN_BOTH },
+	[SECTION_ALLOCATORS] = { "allocators", SECTION_IN_JSON },
+	[SECTION_ARENAS] = { "arenas", IN_BOTH },
+	[SECTION_CLASSES] = { "classes", SECTION_IN_JSON },
+	[SECTION_FRAGMENTATION] = { "fragmentation", SECTION_IN_JSON },
+	[SECTION_RESIDENCY] = { "residency", SECTION_IN_JSON },
+	[SECTION_THREADS] = { "threads", SECTION_IN_JSON },
+	[SECTION_MAPPINGS] = { "mappings", SECTION_IN_JSON },
+	[SECTION_MODULES] = { "modules", SECTION_IN_JSON },
+	[SECTION_SETTINGS] = { "settings", SECTION_IN_JSON },
+	[SECTION_AT] = { "at", SECTION_NO_WORD },
+	[SECTION_ABORT] = { "abort", IN_BOTH | SECTION_NO_WORD |
+			    SECTION_WITH_NEXT },
+	[SECTION_FINDINGS] = { "findings", IN_BOTH },
 };
 
-/* The order of every output, except that text has no target. */
-static const struct {
-	const char *word;
-	unsigned flags;
-	void (*build)(struct report *r, const struct report_input *in);
-} sections[SECTIONS] = {
-	[SECTION_TARGET] = { "target", IN_JSON | ALWAYS_JSON | NO_WORD,
-			     build_target },
-	[SECTION_TOTALS] = { "totals", IN_JSON | NO_WORD, build_totals },
-	[SECTION_WHERE] = { "where", IN_TEXT | IN_JSON, build_where },
-	[SECTION_STANDOUT] = { "standout", IN_TEXT | IN_JSON, build_standout },
-	[SECTION_ALLOCATORS] = { "allocators", IN_JSON, build_allocators },
-	[SECTION_ARENAS] = { "arenas", IN_TEXT | IN_JSON, build_arenas },
-	[SECTION_CLASSES] = { "classes", IN_JSON, build_classes },
-	[SECTION_FRAGMENTATION] = { "fragmentation", IN_JSON,
-				    build_fragmentation },
-	[SECTION_RESIDENCY] = { "residency", IN_JSON, build_residency },
-	[SECTION_THREADS] = { "threads", IN_JSON, build_threads },
-	[SECTION_MAPPINGS] = { "mappings", IN_JSON, build_mappings },
-	[SECTION_MODULES] = { "modules", IN_JSON, build_modules },
-	[SECTION_SETTINGS] = { "settings", IN_JSON, build_settings },
-	[SECTION_AT] = { "at", NO_WORD, build_at },
-	[SECTION_ABORT] = { "abort", IN_TEXT | IN_JSON | NO_WORD, build_abort },
-	[SECTION_FINDINGS] = { "findings", IN_TEXT | IN_JSON, build_findings },
+const struct report_kind report_analyze = {
+	.schema = "heapcore-report/1",
+	.sections = words,
+	.n_sections = SECTIONS,
 };
 
-unsigned report_default_sections(bool json)
+static void (*const builders[SECTIONS])(struct report *r,
+					const struct report_input *in) = {
+	[SECTION_TARGET] = build_target,
+	[SECTION_TOTALS] = build_totals,
+	[SECTION_WHERE] = build_where,
+	[SECTION_STANDOUT] = build_standout,
+	[SECTION_ALLOCATORS] = build_allocators,
+	[SECTION_ARENAS] = build_arenas,
+	[SECTION_CLASSES] = build_classes,
+	[SECTION_FRAGMENTATION] = build_fragmentation,
+	[SECTION_RESIDENCY] = build_residency,
+	[SECTION_THREADS] = build_threads,
+	[SECTION_MAPPINGS] = build_mappings,
+	[SECTION_MODULES] = build_modules,
+	[SECTION_SETTINGS] = build_settings,
+	[SECTION_AT] = build_at,
+	[SECTION_ABORT] = build_abort,
+	[SECTION_FINDINGS] = build_findings,
+};
+
+unsigned report_default_sections(const struct report_kind *kind, bool json)
 {
+	unsigned flag = json ? SECTION_IN_JSON : SECTION_IN_TEXT;
 	unsigned ret = 0;
 
-	for (unsigned i = 0; i < SECTIONS; i++)
-		if (sections[i].flags & (json ? IN_JSON : IN_TEXT))
+	for (unsigned i = 0; i < kind->n_sections; i++)
+		if (kind->sections[i].flags & flag)
 			ret |= 1u << i;
 	return ret;
 }
 
-void report_section_names(struct str *ret)
-{
-	for (unsigned i = 0; i < SECTIONS; i++)
-		if (!(sections[i].flags & NO_WORD))
-			str_printf(ret, "%s, ", sections[i].word);
-	str_adds(ret, "all");
-}
-
-static unsigned section_bits(const char *word, size_t len)
+static unsigned section_bits(const struct report_kind *kind, const char *word,
+			     size_t len)
 {
 	unsigned ret = 0;
 
-	for (unsigned i = 0; i < SECTIONS; i++) {
-		const char *name = sections[i].word;
+	for (unsigned i = 0; i < kind->n_sections; i++) {
+		const char *name = kind->sections[i].word;
 
-		if (sections[i].flags & NO_WORD)
+		if (kind->sections[i].flags & SECTION_NO_WORD)
 			continue;
-		if ((len == 3 && !memcmp(word, "all", 3)) ||
-		    (strlen(name) == len && !memcmp(word, name, len)))
-			ret |= 1u << i;
+		if ((len != 3 || memcmp(word, "all", 3)) &&
+		    (strlen(name) != len || memcmp(word, name, len)))
+			continue;
+		ret |= 1u << i;
+		if (i && kind->sections[i - 1].flags & SECTION_WITH_NEXT)
+			ret |= 1u << (i - 1);
 	}
-	if (ret & 1u << SECTION_FINDINGS)
-		ret |= 1u << SECTION_ABORT;
 	return ret;
 }
 
-bool report_parse_sections(const char *list, unsigned *ret, struct err *err)
+static bool unknown_section(const struct report_kind *kind, const char *word,
+			    size_t len, struct err *err)
+{
+	struct str names;
+
+	str_init(&names);
+	for (unsigned i = 0; i < kind->n_sections; i++)
+		if (!(kind->sections[i].flags & SECTION_NO_WORD))
+			str_printf(&names, "%s, ", kind->sections[i].word);
+	err_set(err, ERR_USAGE, "--only: no section '%.*s'",
+		(int)min_u64(len, 40), word);
+	err_hint(err, "There are %sall.", names.text);
+	str_fini(&names);
+	return false;
+}
+
+bool report_parse_sections(const struct report_kind *kind, const char *list,
+			   unsigned *ret, struct err *err)
 {
 	unsigned sum = 0;
-	struct str names;
 
 	for (;;) {
 		size_t len = strcspn(list, ",");
-		unsigned bits = section_bits(list, len);
+		unsigned bits = section_bits(kind, list, len);
 
-		if (!bits) {
-			str_init(&names);
-			report_section_names(&names);
-			err_set(err, ERR_USAGE, "--only: no section '%.*s'",
-				(int)min_u64(len, 40), list);
-			err_hint(err, "There are %s.", names.text);
-			str_fini(&names);
-			return false;
-		}
+		if (!bits)
+			return unknown_section(kind, list, len, err);
 		sum |= bits;
 		if (!list[len])
 			break;
@@ -111,17 +131,19 @@ void report_init(struct report *r, const struct report_options *options)
 	*r = (struct report){ .options = options };
 	for (size_t i = 0; i < countof(r->head); i++)
 		str_init(&r->head[i]);
+	str_init(&r->more);
 }
 
 void report_fini(struct report *r)
 {
 	for (size_t i = 0; i < countof(r->head); i++)
 		str_fini(&r->head[i]);
+	str_fini(&r->more);
 	for (size_t i = 0; i < r->n_tables; i++)
 		table_fini(&r->tables[i]);
 }
 
-struct table *report_add(struct report *r, enum section section,
+struct table *report_add(struct report *r, unsigned section,
 			 const char *name, const char *title,
 			 const struct column *columns, size_t n_columns)
 {
@@ -132,11 +154,11 @@ struct table *report_add(struct report *r, enum section section,
 	return t;
 }
 
-static bool wants(const struct report_options *options, unsigned section)
+bool report_wants(const struct report_options *options, unsigned section)
 {
 	return options->sections >> section & 1 ||
 	       (options->format == REPORT_JSON &&
-		sections[section].flags & ALWAYS_JSON);
+		options->kind->sections[section].flags & SECTION_ALWAYS_JSON);
 }
 
 /* "process 1234: appd, running, 9 threads, stopped for 0.8 s" */
@@ -240,20 +262,30 @@ bool report_complete(const struct report_input *in)
 }
 
 bool report_single_section(const struct report_options *options,
-			   enum section *ret)
+			   unsigned *ret)
 {
-	unsigned bits = options->sections & ~(1u << SECTION_ABORT);
+	unsigned bits = options->sections;
 
+	for (unsigned i = 0; i < options->kind->n_sections; i++)
+		if (options->kind->sections[i].flags & SECTION_WITH_NEXT)
+			bits &= ~(1u << i);
 	if (!bits || bits & (bits - 1))
 		return false;
-	*ret = (enum section)__builtin_ctz(bits);
+	*ret = (unsigned)__builtin_ctz(bits);
 	return true;
+}
+
+bool report_is_only(const struct report_options *options, unsigned section)
+{
+	unsigned only;
+
+	return report_single_section(options, &only) && only == section;
 }
 
 /* The first table of the only section; NULL if there are several. */
 static struct table *only_table(const struct report *r)
 {
-	enum section section;
+	unsigned section;
 
 	if (!report_single_section(r->options, &section))
 		return NULL;
@@ -288,21 +320,10 @@ static bool filter_only(struct report *r, struct table *t, struct err *err)
 	return true;
 }
 
-bool report_build(struct report *r, const struct report_input *in,
-		  struct err *err)
+bool report_finish(struct report *r, struct err *err)
 {
-	struct table *only;
+	struct table *only = only_table(r);
 
-	r->path = in->sp->path;
-	r->heap_found = in->heap_found;
-	r->pid = is_process(in->sp) ? in->sp->pid : 0;
-	head_target(r, in->sp);
-	head_memory(r, in);
-	r->complete = report_complete(in);
-	for (unsigned i = 0; i < SECTIONS; i++)
-		if (wants(r->options, i))
-			sections[i].build(r, in);
-	only = only_table(r);
 	if (!filter_only(r, only, err) || !sort_only(r, only, err))
 		return false;
 	for (size_t i = 0; r->options->redact && i < r->n_tables; i++)
@@ -310,8 +331,7 @@ bool report_build(struct report *r, const struct report_input *in,
 	return true;
 }
 
-/* A word for the shell, quoted if it has to be. */
-static void write_shell_word(struct out *o, const char *word)
+void report_add_word(struct str *s, const char *word)
 {
 	bool plain = *word && *word != '-';
 
@@ -319,44 +339,59 @@ static void write_shell_word(struct out *o, const char *word)
 		if (!isalnum((unsigned char)*p) && !strchr("/._-+:,@%", *p))
 			plain = false;
 	if (plain) {
-		out_adds(o, word);
+		str_adds(s, word);
 		return;
 	}
-	out_addc(o, '\'');
+	str_addc(s, '\'');
 	for (const char *p = word; *p; p++)
 		if (*p == '\'')
-			out_adds(o, "'\\''");
+			str_adds(s, "'\\''");
 		else if (*p >= 0x20 && *p < 0x7f)
-			out_addc(o, *p);
+			str_addc(s, *p);
 		else
-			out_addc(o, '?');
-	out_addc(o, '\'');
+			str_addc(s, '?');
+	str_addc(s, '\'');
 }
 
 /* The last lines name the next two commands. */
-static void write_more(const struct report *r, struct out *o)
+static void add_more(struct str *s, const struct report_input *in)
 {
 	const char *const commands[] = {
 		"\nMore: heapcore analyze --only=all --rows=20 ",
-		r->heap_found ? "      heapcore analyze --only=classes "
-				"--filter='used size>1k' "
-			      : "      heapcore analyze --only=mappings "
-				"--rows=all ",
+		in->heap_found ? "      heapcore analyze --only=classes "
+				 "--filter='used size>1k' "
+			       : "      heapcore analyze --only=mappings "
+				 "--rows=all ",
 	};
 
 	for (size_t i = 0; i < countof(commands); i++) {
-		out_adds(o, commands[i]);
-		if (r->pid)
-			out_printf(o, "-p %" PRIu32, r->pid);
+		str_adds(s, commands[i]);
+		if (is_process(in->sp))
+			str_printf(s, "-p %" PRIu32, in->sp->pid);
 		else
-			write_shell_word(o, r->path);
-		out_addc(o, '\n');
+			report_add_word(s, in->sp->path);
+		str_addc(s, '\n');
 	}
+}
+
+bool report_build(struct report *r, const struct report_input *in,
+		  struct err *err)
+{
+	head_target(r, in->sp);
+	head_memory(r, in);
+	if (in->sp->path)
+		add_more(&r->more, in);
+	r->complete = report_complete(in);
+	for (unsigned i = 0; i < SECTIONS; i++)
+		if (report_wants(r->options, i))
+			builders[i](r, in);
+	return report_finish(r, err);
 }
 
 static bool is_default(const struct report_options *options)
 {
-	return options->sections == report_default_sections(false);
+	return options->sections ==
+	       report_default_sections(options->kind, false);
 }
 
 static void write_text(const struct report *r, struct out *o)
@@ -379,14 +414,14 @@ static void write_text(const struct report *r, struct out *o)
 			out_printf(o, "\n%s\n  none\n", t->title);
 		}
 	}
-	if (is_default(r->options) && !r->options->redact && r->path)
-		write_more(r, o);
+	if (is_default(r->options) && !r->options->redact && r->more.len)
+		out_add(o, r->more.text, r->more.len);
 }
 
 static void write_json(const struct report *r, struct out *o)
 {
 	out_printf(o, "{\n  \"schema\": \"%s\",\n  \"heapcore\": \"%s\",\n"
-		   "  \"complete\": %s", REPORT_SCHEMA, VERSION,
+		   "  \"complete\": %s", r->options->kind->schema, VERSION,
 		   r->complete ? "true" : "false");
 	for (size_t i = 0; i < r->n_tables; i++) {
 		out_adds(o, ",\n");

@@ -21,9 +21,34 @@
 #include "report/filter.h"
 #include "report/table.h"
 
-/* What JSON begins with, and what the second line of the text has. */
-#define REPORT_SCHEMA "heapcore-report/1"
+/* What the second line of the text has. */
 #define REPORT_OF_MEMORY " of private memory, "
+
+/*
+ * A kind of report: its sections, in the order of every output.  Text has no
+ * target.
+ */
+enum section_flag {
+	SECTION_IN_TEXT = 1 << 0,	/* in text without --only */
+	SECTION_IN_JSON = 1 << 1,	/* in JSON without --only */
+	SECTION_ALWAYS_JSON = 1 << 2,	/* in JSON with --only too */
+	SECTION_NO_WORD = 1 << 3,	/* --only does not know it */
+	SECTION_WITH_NEXT = 1 << 4,	/* it comes with the one behind it */
+};
+
+struct report_section {
+	const char *word;
+	unsigned flags;		/* enum section_flag */
+};
+
+struct report_kind {
+	const char *schema;	/* what JSON begins with */
+	const struct report_section *sections;
+	unsigned n_sections;	/* at most 32 */
+};
+
+/* That of one core or process. */
+extern const struct report_kind report_analyze;
 
 /* The order is that of the output. */
 enum section {
@@ -47,13 +72,11 @@ enum section {
 enum { SECTIONS = 16 };
 
 /* What text shows without --only, and what JSON does. */
-unsigned report_default_sections(bool json);
+unsigned report_default_sections(const struct report_kind *kind, bool json);
 
-/* "where,arenas": bits by enum section; an unknown word names the others. */
-bool report_parse_sections(const char *list, unsigned *ret, struct err *err)
-	MUST_CHECK;
-/* "where, standout, ...": the words of --only. */
-void report_section_names(struct str *ret);
+/* "where,arenas": bits by section; an unknown word names the others. */
+bool report_parse_sections(const struct report_kind *kind, const char *list,
+			   unsigned *ret, struct err *err) MUST_CHECK;
 
 enum report_format {
 	REPORT_TEXT,
@@ -62,8 +85,9 @@ enum report_format {
 };
 
 struct report_options {
+	const struct report_kind *kind;
 	enum report_format format;
-	unsigned sections;	/* bits by enum section */
+	unsigned sections;	/* bits by the kind's sections */
 	size_t rows;		/* in text; TABLE_ALL_ROWS */
 	bool exact;
 	bool color;
@@ -92,12 +116,10 @@ enum { REPORT_TABLES = 24 };
 struct report {
 	const struct report_options *options;
 	struct str head[2];	/* the first two lines */
-	const char *path;	/* borrowed; the target, for the last lines */
-	uint32_t pid;		/* the same, if it is a process; else 0 */
-	bool heap_found;
+	struct str more;	/* the last lines: commands to go on with */
 	bool complete;
 	struct table tables[REPORT_TABLES];
-	enum section section[REPORT_TABLES];	/* of each table */
+	unsigned section[REPORT_TABLES];	/* of each table */
 	size_t n_tables;
 };
 
@@ -105,7 +127,7 @@ void report_init(struct report *r, const struct report_options *options);
 void report_fini(struct report *r);
 
 /* A new table of a section, for those who fill it; see table_init(). */
-struct table *report_add(struct report *r, enum section section,
+struct table *report_add(struct report *r, unsigned section,
 			 const char *name, const char *title,
 			 const struct column *columns, size_t n_columns);
 
@@ -113,12 +135,20 @@ struct table *report_add(struct report *r, enum section section,
 bool report_build(struct report *r, const struct report_input *in,
 		  struct err *err) MUST_CHECK;
 
+/* For makers of other kinds: is the section to be made?  Is it the only one? */
+bool report_wants(const struct report_options *options, unsigned section);
+bool report_is_only(const struct report_options *options, unsigned section);
+/* When all tables are there: sorts, filters and redacts them. */
+bool report_finish(struct report *r, struct err *err) MUST_CHECK;
+/* A word for the shell, quoted if it has to be. */
+void report_add_word(struct str *s, const char *word);
+
 /*
  * Is there exactly one section to show?  What --csv and --sort need, and what
  * makes --filter look at rows; blocks are looked at for the size classes.
  */
 bool report_single_section(const struct report_options *options,
-			   enum section *ret);
+			   unsigned *ret);
 
 /* False if the format cannot show it: CSV of several tables. */
 bool report_write(const struct report *r, struct out *o, struct err *err)

@@ -113,7 +113,7 @@ static unsigned sections(const char *list)
 {
 	unsigned ret = 0;
 
-	CHECK(report_parse_sections(list, &ret, &err));
+	CHECK(report_parse_sections(&report_analyze, list, &ret, &err));
 	return ret;
 }
 
@@ -128,10 +128,10 @@ TEST(words_of_only)
 		  1u << SECTION_FINDINGS | 1u << SECTION_ABORT);
 	CHECK(sections("all") & 1u << SECTION_SETTINGS);
 	CHECK(!(sections("all") & 1u << SECTION_TARGET));
-	CHECK(!report_parse_sections("where,", &ret, &err));
-	CHECK(!report_parse_sections("target", &ret, &err));
-	CHECK(!report_parse_sections("", &ret, &err));
-	CHECK(!report_parse_sections("wher", &ret, &err));
+	CHECK(!report_parse_sections(&report_analyze, "where,", &ret, &err));
+	CHECK(!report_parse_sections(&report_analyze, "target", &ret, &err));
+	CHECK(!report_parse_sections(&report_analyze, "", &ret, &err));
+	CHECK(!report_parse_sections(&report_analyze, "wher", &ret, &err));
 	CHECK_U64(ret, 77);
 	CHECK_STR(err.msg, "--only: no section 'wher'");
 	CHECK(strstr(err.hint, "where, standout,"));
@@ -140,6 +140,7 @@ TEST(words_of_only)
 TEST(text_opens_with_two_lines_and_where)
 {
 	const struct report_options options = {
+		.kind = &report_analyze,
 		.sections = sections("where"), .exact = true,
 	};
 	struct process p;
@@ -163,6 +164,7 @@ TEST(text_opens_with_two_lines_and_where)
 TEST(json_of_arenas_adds_up)
 {
 	const struct report_options options = {
+		.kind = &report_analyze,
 		.format = REPORT_JSON, .sections = sections("arenas"),
 	};
 	struct process p;
@@ -186,6 +188,7 @@ TEST(json_of_arenas_adds_up)
 TEST(csv_and_sort_need_one_section)
 {
 	struct report_options options = {
+		.kind = &report_analyze,
 		.format = REPORT_CSV, .sections = sections("settings"),
 	};
 	struct process p;
@@ -208,6 +211,7 @@ TEST(csv_and_sort_need_one_section)
 TEST(rows_of_one_section_can_be_filtered)
 {
 	struct report_options options = {
+		.kind = &report_analyze,
 		.format = REPORT_CSV, .sections = sections("where"),
 		.row_filter = "bytes>2k !what=anonymous",
 	};
@@ -225,7 +229,9 @@ TEST(rows_of_one_section_can_be_filtered)
 TEST(no_heap_is_an_answer_too)
 {
 	const struct report_options options = {
-		.sections = report_default_sections(false), .exact = true,
+		.kind = &report_analyze,
+		.sections = report_default_sections(&report_analyze, false),
+		.exact = true,
 	};
 	struct process p;
 	const char *text;
@@ -243,9 +249,12 @@ TEST(no_heap_is_an_answer_too)
 TEST(an_empty_section_says_so)
 {
 	const struct report_options options = {
+		.kind = &report_analyze,
 		.sections = sections("findings"),
 	};
-	const struct report_options all = { .sections = sections("all") };
+	const struct report_options all = {
+		.kind = &report_analyze, .sections = sections("all"),
+	};
 	struct process p;
 
 	process_init(&p, true);
@@ -257,6 +266,7 @@ TEST(an_empty_section_says_so)
 TEST(what_is_missing_is_said)
 {
 	const struct report_options options = {
+		.kind = &report_analyze,
 		.sections = sections("where"),
 	};
 	struct process p;
@@ -276,6 +286,7 @@ TEST(what_is_missing_is_said)
 TEST(findings_show_or_hide_what_they_quote)
 {
 	struct report_options options = {
+		.kind = &report_analyze,
 		.sections = sections("findings"),
 	};
 	struct process p;
