@@ -13,7 +13,7 @@ COREWALK = elf space pages unpack core_fault core_kind core_note core_file core_
 ANALYSIS = stored stack where usage fragment abortmsg damage standout
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_find build_at report
-COMMANDS = heapcore cmd cmd_analyze cmd_snapshot
+COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_snapshot
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(REPORT:%=report/%)

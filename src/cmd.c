@@ -285,7 +285,8 @@ int cmd_help(const struct command *c)
 	out_open_fd(&out, STDOUT_FILENO);
 	out_adds(&out, c->usage);
 	for (size_t g = 0; g < c->n_groups; g++) {
-		out_printf(&out, "\n%s:\n", c->groups[g].title);
+		if (c->groups[g].title)
+			out_printf(&out, "\n%s:\n", c->groups[g].title);
 		for (size_t i = 0; i < c->groups[g].n_options; i++)
 			if (c->groups[g].options[i].help)
 				help_option(&out, &c->groups[g].options[i]);

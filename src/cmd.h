@@ -43,7 +43,7 @@ struct option {
 };
 
 struct option_group {
-	const char *title;	/* "Input" */
+	const char *title;	/* "Input"; NULL: goes on with the last one */
 	const struct option *options;
 	size_t n_options;
 	size_t base;		/* added to the offsets */

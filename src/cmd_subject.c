@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "cmd_subject.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "corewalk/target.h"
+
+#define SUBJECT(field) offsetof(struct subject_args, field)
+
+const struct option subject_process_options[SUBJECT_PROCESS_OPTIONS] = {
+	{ 0, "max-pause", "SECONDS", "give up if it had to stand still for "
+	  "longer [10]", OPTION_VALUE, SUBJECT(max_pause) },
+	{ 0, "no-stop", NULL, "read it while it runs; less is sure",
+	  OPTION_FLAG, SUBJECT(no_stop) },
+	{ 0, "no-swapin", NULL, "leave in swap what is there", OPTION_FLAG,
+	  SUBJECT(no_swapin) },
+};
+
+const struct option subject_file_options[SUBJECT_FILE_OPTIONS] = {
+	{ 0, "exe", "FILE", "the program, if the core's own path is wrong",
+	  OPTION_VALUE, SUBJECT(exe) },
+	{ 0, "sysroot", "DIR", "look for programs and libraries below DIR;\n"
+	  "may be repeated", OPTION_LIST, SUBJECT(sysroots) },
+	{ 0, "debug-dir", "DIR", "more places for debug files",
+	  OPTION_LIST, SUBJECT(debug_dirs) },
+	{ 0, "no-files", NULL, "read nothing but the core", OPTION_FLAG,
+	  SUBJECT(no_files) },
+	{ 0, "tmpdir", "DIR", "where a compressed core is unpacked\n"
+	  "[$TMPDIR or /tmp]", OPTION_VALUE, SUBJECT(tmpdir) },
+	{ 0, "allocator", "NAME", "do not guess: glibc", OPTION_VALUE,
+	  SUBJECT(allocator) },
+};
+
+void subject_args_fini(struct subject_args *a)
+{
+	list_fini(&a->sysroots);
+	list_fini(&a->debug_dirs);
+}
+
+const char *subject_process_option(const struct subject_args *a)
+{
+	return a->no_stop ? "no-stop" : a->no_swapin ? "no-swapin" :
+	       a->max_pause ? "max-pause" : NULL;
+}
+
+void subject_init(struct subject *s)
+{
+	*s = (struct subject){ .sp = NULL };
+	heap_init(&s->heap);
+	s->input = (struct report_input){
+		.heap = &s->heap, .where = &s->where, .usage = &s->usage,
+		.fragment = &s->fragment, .damage = &s->damage,
+		.standout = &s->standout,
+	};
+}
+
+void subject_fini(struct subject *s)
+{
+	standout_fini(&s->standout);
+	damage_fini(&s->damage);
+	fragment_fini(&s->fragment);
+	usage_fini(&s->usage);
+	where_fini(&s->where);
+	heap_fini(&s->heap);
+	space_close(s->sp);
+}
+
+bool subject_allocator(const struct subject_args *a,
+		       const struct allocator **ret,
+		       struct err *err)
+{
+	*ret = NULL;
+	if (!a->allocator)
+		return true;
+	*ret = alloc_by_name(a->allocator);
+	if (*ret)
+		return true;
+	err_set(err, ERR_USAGE, "--allocator: '%.40s' is not known",
+		a->allocator);
+	err_hint(err, "Known are");
+	for (size_t i = 0; allocators[i]; i++) {
+		size_t used = strlen(err->hint);
+
+		snprintf(err->hint + used, sizeof(err->hint) - used,
+			 "%s %s%s", i ? "," : "", allocators[i]->name,
+			 allocators[i + 1] ? "" : ".");
+	}
+	return false;
+}
+
+static struct target_options target_options(const struct subject_args *a,
+					    struct progress *p)
+{
+	return (struct target_options){
+		.exe = a->exe,
+		.sysroots = a->sysroots.items,
+		.n_sysroots = a->sysroots.n,
+		.debug_dirs = a->debug_dirs.items,
+		.n_debug_dirs = a->debug_dirs.n,
+		.no_files = a->no_files,
+		.tmpdir = a->tmpdir,
+		.progress = p,
+		.no_stop = a->no_stop,
+		.no_swapin = a->no_swapin,
+	};
+}
+
+bool subject_open_core(struct subject *s, const struct subject_args *a,
+		       const char *path, struct progress *p, struct err *err)
+{
+	struct target_options options = target_options(a, p);
+
+	progress_phase(p, "opening the core");
+	s->sp = target_open_core(path, &options, err);
+	s->input.sp = s->sp;
+	return s->sp != NULL;
+}
+
+bool subject_open_live(struct subject *s, const struct subject_args *a,
+		       const char *pid, struct progress *p, struct err *err)
+{
+	struct target_options options = target_options(a, p);
+	uint32_t number;
+
+	if (!cmd_pid(pid, &number, err) ||
+	    !cmd_seconds(a->max_pause, &options.max_pause_s, err))
+		return false;
+	progress_phase(p, "reading the process");
+	s->sp = target_open_live(number, &options, err);
+	s->input.sp = s->sp;
+	return s->sp != NULL;
+}
+
+bool subject_walk(struct subject *s, const struct allocator *allocator,
+		  struct progress *p, struct err *err)
+{
+	progress_phase(p, "walking the heap");
+	s->input.heap_found = alloc_walk(s->sp, allocator, allocator,
+					 &s->heap, p, err);
+	if (s->input.heap_found)
+		return true;
+	err_prefix(err, "%s", s->sp->path ? s->sp->path : "?");
+	return !allocator;
+}
+
+void subject_where(struct subject *s, struct progress *p)
+{
+	progress_phase(p, "adding up");
+	where_init(&s->where, s->sp, &s->heap);
+}
+
+void subject_analyse(struct subject *s)
+{
+	struct standout_input in = {
+		.sp = s->sp, .heap = &s->heap, .where = &s->where,
+		.usage = &s->usage, .fragment = &s->fragment,
+		.damage = &s->damage,
+	};
+
+	usage_init(&s->usage, &s->heap, USAGE_ALL_ARENAS);
+	fragment_init(&s->fragment, s->sp, &s->heap);
+	damage_init(&s->damage, s->sp, &s->heap);
+	standout_init(&s->standout, &in);
+}

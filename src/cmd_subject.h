@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What commands that look at a target share: the options that say how, and the
+ * way from a file or a process to what is known of it.
+ */
+#ifndef CMD_SUBJECT_H
+#define CMD_SUBJECT_H
+
+#include "analysis/damage.h"
+#include "analysis/fragment.h"
+#include "analysis/standout.h"
+#include "analysis/usage.h"
+#include "analysis/where.h"
+#include "cmd.h"
+#include "corewalk/alloc.h"
+#include "corewalk/heap.h"
+#include "report/report.h"
+
+struct subject_args {
+	const char *max_pause;
+	bool no_stop;
+	bool no_swapin;
+	const char *exe;
+	struct list sysroots;
+	struct list debug_dirs;
+	bool no_files;
+	const char *tmpdir;
+	const char *allocator;
+};
+enum { SUBJECT_PROCESS_OPTIONS = 3, SUBJECT_FILE_OPTIONS = 6 };
+extern const struct option subject_process_options[SUBJECT_PROCESS_OPTIONS];
+extern const struct option subject_file_options[SUBJECT_FILE_OPTIONS];
+
+void subject_args_fini(struct subject_args *a);
+/* An option that only processes know, and that was given; NULL if none. */
+const char *subject_process_option(const struct subject_args *a);
+
+/* One target: opened, walked, asked; freed in the reverse order. */
+struct subject {
+	struct space *sp;
+	struct heap heap;
+	struct where where;
+	struct usage usage;
+	struct fragment fragment;
+	struct damage damage;
+	struct standout standout;
+	struct report_input input;	/* points to the others */
+};
+
+void subject_init(struct subject *s);
+void subject_fini(struct subject *s);
+
+/* The allocator of --allocator; *ret is NULL if there is no such option. */
+bool subject_allocator(const struct subject_args *a,
+		       const struct allocator **ret,
+		       struct err *err) MUST_CHECK;
+
+bool subject_open_core(struct subject *s, const struct subject_args *a,
+		       const char *path, struct progress *p, struct err *err)
+	MUST_CHECK;
+bool subject_open_live(struct subject *s, const struct subject_args *a,
+		       const char *pid, struct progress *p, struct err *err)
+	MUST_CHECK;
+
+/*
+ * No allocator is an answer too: then the result is true, input.heap_found
+ * false, and err says why.  Not so if one was asked for.
+ */
+bool subject_walk(struct subject *s, const struct allocator *allocator,
+		  struct progress *p, struct err *err) MUST_CHECK;
+/* Where the memory is, and no more; then all the rest. */
+void subject_where(struct subject *s, struct progress *p);
+void subject_analyse(struct subject *s);
+
+#endif
