@@ -9,12 +9,14 @@ command -v python3 >/dev/null || skip_all "no python3"
 pid=
 trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || :' EXIT
 
-# until_true SECONDS COMMAND...
+# until_true SECONDS COMMAND...: as long as the process lives.
 until_true() {
 	tries=$(($1 * 20))
 	shift
 	while ! "$@"; do
 		[ $((tries -= 1)) -gt 0 ] || { echo "no: $*"; return 1; }
+		grep -qs '^State:.[^ZX]' "/proc/$pid/status" ||
+			{ echo "gone before: $*"; return 1; }
 		sleep 0.05
 	done
 }
@@ -153,10 +155,10 @@ then
 		template <> struct T<0> { int go() { return 0; } };
 		int main() { std::regex r("a+"); return T<60>().go(); }
 	EOT
-	start "$cc1plus" -quiet -O2 heavy.cc -o /dev/null
-	cp heavy.cc dump
+	start "$cc1plus" -quiet -imultiarch "$(g++ -print-multiarch)" \
+		-O2 "$TMP/heavy.cc" -o /dev/null
 	large() { awk '$1 == "VmRSS:" { exit !($2 > 120000) }' \
-		"/proc/$pid/status"; }
+		"/proc/$pid/status" 2>/dev/null; }
 	ok "C++ compiler" adds_up TRAP large
 else
 	skip "C++ compiler" "no g++"
