@@ -140,7 +140,7 @@ struct glibc {
 	unsigned mp_score;
 	int first, last;	/* releases the structures allow */
 	unsigned good_bins;	/* of the main arena, of 127 */
-	bool weak;		/* lists were caught in the middle of a change */
+	bool weak;		/* lists were caught in a change */
 
 	struct glibc_arena *arenas;	/* owned; the main one first */
 	size_t n_arenas, cap_arenas;

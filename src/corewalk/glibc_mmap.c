@@ -85,7 +85,9 @@ static bool mmapped_at(const struct glibc *g, vaddr base, vaddr limit,
 				continue;
 			total = mmapped_total(g, base, c, limit);
 			if (total)
-				*ret = (struct mmapped){ c, base, total, false };
+				*ret = (struct mmapped){
+					c, base, total, false
+				};
 		}
 	return ret->chunk;
 }

@@ -122,7 +122,8 @@ static void plan_map(struct live *lv, const struct live_map *map, size_t *run)
 	uint64_t stored;
 	size_t i;
 
-	while (*run < sp->n_pages && run_end(lv, &sp->pages[*run]) <= map->start)
+	while (*run < sp->n_pages &&
+	       run_end(lv, &sp->pages[*run]) <= map->start)
 		++*run;
 	for (i = *run; i < sp->n_pages && sp->pages[i].start < map->end; i++) {
 		written |= is_written(&sp->pages[i]);
@@ -148,7 +149,8 @@ static uint64_t seg_wanted(const struct live *lv, const struct seg *seg,
 	uint64_t sum = 0;
 	size_t i;
 
-	while (*run < sp->n_pages && run_end(lv, &sp->pages[*run]) <= seg->start)
+	while (*run < sp->n_pages &&
+	       run_end(lv, &sp->pages[*run]) <= seg->start)
 		++*run;
 	for (i = *run; i < sp->n_pages && sp->pages[i].start < end; i++)
 		if (wanted(lv, &sp->pages[i]))

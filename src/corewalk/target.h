@@ -26,7 +26,7 @@ struct target_options {
 	bool no_swapin;		/* --no-swapin: leave in swap what is there */
 	bool all;		/* --all: shared memory and files too */
 	bool on_disk;		/* the copy goes to tmpdir, whatever its size */
-	bool fork;		/* --fork: read a copy that it makes of itself */
+	bool fork;		/* --fork: read a copy it makes of itself */
 };
 
 enum { TARGET_MAX_PAUSE_S = 10 };

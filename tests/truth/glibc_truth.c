@@ -305,7 +305,7 @@ struct worker {
 	void **slots;		/* blocks it holds; NULL is empty */
 	size_t *sizes;
 	size_t n_slots, n_live;
-	/* Blocks it freed into its cache: in a list's middle, and at its end. */
+	/* Blocks it freed into its cache: in a list's middle, at its end. */
 	void *cached, *cached_end;
 	void *unsorted;		/* and one it freed that no cache takes */
 };
