@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "analysis/abortmsg.h"
+#include "analysis/planes.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 
 enum {
 	FILL_REACH = 4096,	/* how far a fill is followed, each way */
-	MAX_LINKS = 1 << 20,	/* blocks looked at for one broken link */
+	MAX_LINKS = 2 << 20,	/* blocks looked at for broken links */
 };
 
 const char *damage_kind_name(enum damage_kind kind)
@@ -182,6 +183,13 @@ static void read_value(struct damage_case *d, struct space *sp)
 
 /* ---- one case ---- */
 
+struct judge {
+	struct space *sp;
+	struct heap *h;
+	struct str s;		/* the sentence */
+	uint64_t links;		/* blocks that may still be looked at */
+};
+
 /*
  * A size field.  What runs into it from before came from the block before;
  * what begins in it and goes on into the block was written through a pointer
@@ -262,9 +270,11 @@ static void say_header(struct str *s, const struct damage_case *d,
 	say_before(s, d);
 }
 
-static void header_case(struct damage_case *d, struct space *sp,
-			struct heap *h, vaddr chunk, struct str *s)
+static void header_case(struct judge *j, struct damage_case *d, vaddr chunk)
 {
+	struct space *sp = j->sp;
+	struct heap *h = j->h;
+	struct str *s = &j->s;
 	bool top;
 
 	d->addr = chunk + sp->word;
@@ -278,9 +288,12 @@ static void header_case(struct damage_case *d, struct space *sp,
 }
 
 /* The word behind a free block repeats its size; the block owns it. */
-static void footer_case(struct damage_case *d, struct space *sp,
-			struct heap *h, vaddr chunk, struct str *s)
+static void footer_case(struct judge *j, struct damage_case *d, vaddr chunk)
 {
+	struct space *sp = j->sp;
+	struct heap *h = j->h;
+	struct str *s = &j->s;
+
 	d->has_before = block_starting(h, chunk, &d->before);
 	if (!d->has_before) {
 		str_printf(s, "the block 0x%" PRIx64 " is damaged", chunk);
@@ -304,9 +317,12 @@ static bool is_link(struct space *sp, uint64_t value)
  * In two lists, or met twice.  A block whose links hold no addresses any more
  * is met from both ends of its list, and was in it only once.
  */
-static void double_free_case(struct damage_case *d, struct space *sp,
-			     struct heap *h, vaddr chunk, struct str *s)
+static void double_free_case(struct judge *j, struct damage_case *d,
+			     vaddr chunk)
 {
+	struct space *sp = j->sp;
+	struct heap *h = j->h;
+	struct str *s = &j->s;
 	bool binned;
 
 	d->has_block = block_starting(h, chunk, &d->block);
@@ -344,30 +360,41 @@ static bool leads_to(const struct space *sp, vaddr at, uint64_t word,
 }
 
 /* The link that leads to chunk, where no block begins. */
-static bool find_link(struct damage_case *d, struct space *sp,
-		      struct heap *h, vaddr chunk)
+static bool find_link(struct judge *j, struct damage_case *d,
+		      const struct heap_extent *x, vaddr chunk)
 {
-	uint64_t left = MAX_LINKS;
-	struct heap_iter it;
-	struct block b;
+	uint64_t g = planes_next_odd(x, 0);
 
-	heap_iter_init(&it, h);
-	while (left-- && heap_iter_next(&it, &b)) {
-		if (b.arena != d->arena || !block_state_free(b.state))
-			continue;
+	for (; j->links && g < planes_granules(x);
+	     g = planes_next_odd(x, g + 1)) {
+		vaddr user = planes_addr(x, g) + x->user_off;
+
+		j->links--;
 		for (unsigned i = 0; i < 2; i++) {
-			vaddr at = b.addr + i * sp->word;
+			vaddr at = user + i * j->sp->word;
 			uint64_t word;
 
-			if (b.state == BLOCK_TOP ||
-			    !space_word(sp, at, &word) ||
-			    !leads_to(sp, at, word, chunk))
+			if (!block_state_free(planes_state(x, g)) ||
+			    planes_state(x, g) == BLOCK_TOP ||
+			    !space_word(j->sp, at, &word) ||
+			    !leads_to(j->sp, at, word, chunk))
 				continue;
 			d->addr = at;
-			d->block = b;
-			d->has_block = true;
-			return true;
+			return heap_find(j->h, at, &d->block);
 		}
+	}
+	return false;
+}
+
+static bool find_link_in_arena(struct judge *j, struct damage_case *d,
+			       vaddr chunk)
+{
+	for (size_t i = 0; i < j->h->n_extents; i++) {
+		const struct heap_extent *x = &j->h->extents[i];
+
+		if (x->kind == EXTENT_BLOCKS && x->arena == d->arena &&
+		    find_link(j, d, x, chunk))
+			return true;
 	}
 	return false;
 }
@@ -376,9 +403,12 @@ static bool find_link(struct damage_case *d, struct space *sp,
  * A list leads to something that is no free block of it.  If it is a block in
  * use, its successor's header or its own was overwritten; else a link was.
  */
-static void member_case(struct damage_case *d, struct space *sp,
-			struct heap *h, vaddr chunk, struct str *s)
+static void member_case(struct judge *j, struct damage_case *d, vaddr chunk)
 {
+	struct space *sp = j->sp;
+	struct heap *h = j->h;
+	struct str *s = &j->s;
+
 	d->addr = chunk;
 	d->has_block = block_starting(h, chunk, &d->block);
 	if (d->has_block) {
@@ -390,7 +420,8 @@ static void member_case(struct damage_case *d, struct space *sp,
 		return;
 	}
 	d->kind = DAMAGE_USE_AFTER_FREE;
-	if (!find_link(d, sp, h, chunk)) {
+	d->has_block = find_link_in_arena(j, d, chunk);
+	if (!d->has_block) {
 		/* What it leads to is what somebody wrote: not for the text. */
 		d->addr = 0;
 		set_value(d, sp, chunk);
@@ -404,9 +435,12 @@ static void member_case(struct damage_case *d, struct space *sp,
 		   d->addr, d->block.addr);
 }
 
-static void cache_case(struct damage_case *d, struct space *sp,
-		       struct heap *h, vaddr cache, struct str *s)
+static void cache_case(struct judge *j, struct damage_case *d, vaddr cache)
 {
+	struct space *sp = j->sp;
+	struct heap *h = j->h;
+	struct str *s = &j->s;
+
 	d->kind = DAMAGE_USE_AFTER_FREE;
 	d->addr = cache;
 	d->has_block = heap_find(h, cache, &d->block);
@@ -417,8 +451,7 @@ static void cache_case(struct damage_case *d, struct space *sp,
 
 static const struct {
 	const char *code;
-	void (*judge)(struct damage_case *d, struct space *sp,
-		      struct heap *h, vaddr addr, struct str *s);
+	void (*judge)(struct judge *j, struct damage_case *d, vaddr addr);
 	int rank;		/* lower ones first */
 } judges[] = {
 	{ "bad-chunk-size", header_case, 0 },
@@ -437,24 +470,19 @@ static int judge_of(const struct heap_note *note)
 	return -1;
 }
 
-static void add_case(struct damage *d, struct space *sp, struct heap *h,
-		     size_t note)
+static void add_case(struct damage *d, struct judge *j, size_t note)
 {
-	const struct heap_note *n = &h->notes[note];
-	int judge = judge_of(n);
+	const struct heap_note *n = &j->h->notes[note];
 	struct damage_case *c;
-	struct str s;
 
-	if (judge < 0)
-		return;
 	c = &MEM_PUSH(d->cases, d->n_cases, d->cap_cases);
 	*c = (struct damage_case){
 		.note = note, .arena = n->arena,
 		.skipped_bytes = n->skipped_bytes,
 	};
-	str_init(&s);
-	judges[judge].judge(c, sp, h, n->addr, &s);
-	c->text = str_take(&s);
+	str_init(&j->s);
+	judges[judge_of(n)].judge(j, c, n->addr);
+	c->text = str_take(&j->s);
 }
 
 /* Which notes become cases, the gravest first. */
@@ -477,23 +505,24 @@ static int gravest_first(const void *a, const void *b)
 
 void damage_init(struct damage *d, struct space *sp, struct heap *h)
 {
+	struct judge j = { .sp = sp, .h = h, .links = MAX_LINKS };
 	AUTO_FREE struct candidate *all = NULL;
 	size_t n = 0, cap = 0;
 
 	*d = (struct damage){ 0 };
 	abortmsg_find(&d->abort, sp, h);
 	for (size_t i = 0; i < h->n_notes; i++) {
-		int judge = judge_of(&h->notes[i]);
+		int which = judge_of(&h->notes[i]);
 
-		if (judge >= 0)
+		if (which >= 0)
 			MEM_PUSH(all, n, cap) = (struct candidate){
-				judges[judge].rank, h->notes[i].addr, i,
+				judges[which].rank, h->notes[i].addr, i,
 			};
 	}
 	if (n)
 		qsort(all, n, sizeof(*all), gravest_first);
 	for (size_t i = 0; i < n && i < DAMAGE_MAX; i++)
-		add_case(d, sp, h, all[i].note);
+		add_case(d, &j, all[i].note);
 	d->cases_dropped = n - d->n_cases;
 }
 

@@ -224,7 +224,7 @@ static void met_tcb(struct finder *f, vaddr tcb)
 	spend(f, 1);
 	if (is_living(f, tcb) || known_tcb(f, tcb))
 		return;
-	spend(f, TCB_SIZE / TCB_ALIGN);
+	spend(f, TCB_SIZE / TCB_ALIGN + sp->n_threads / 8);
 	if (!stack_of_tcb(sp, tcb, &stack))
 		return;
 	/* Thread pointers can be missing, as in cores of emulators. */
