@@ -6,10 +6,13 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num temp progress
-COREWALK = elf space pages unpack core_fault core_kind core_note core_file core_runs module module_file target_core \
-	live_proc live_check live_stop live_pages live_note live_copy live_file live_fork \
-	target_live own snapshot_file snapshot \
-	target_mem heap alloc glibc_find glibc_walk glibc_mmap glibc_lists glibc_bins glibc_orphan alloc_glibc
+COREWALK = elf space pages own module module_file \
+	unpack core_fault core_kind core_note core_file core_runs target_core \
+	live_proc live_check live_stop live_pages live_note live_copy \
+	live_file live_fork target_live target_mem \
+	snapshot_file snapshot heap alloc \
+	glibc_find glibc_walk glibc_mmap glibc_lists glibc_bins glibc_orphan \
+	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg damage standout
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_find build_at report
@@ -133,7 +136,7 @@ cover: check
 	@$(if $(COVERAGE),,echo 'first: configure --enable-coverage' >&2; exit 1)
 	@gcov -n $(MODULES:%=obj/src/%.gcda) 2>/dev/null | \
 	awk -F"[':%]" '/^File/ { f = $$2 } /^Lines/ && f ~ /src\// \
-		{ printf "%6.1f%%  %s\n", $$3, f; f = "" }' | sort -u -k2
+		{ printf "%6.1f%%  %s\n", $$2, f; f = "" }' | sort -u -k2
 
 INSTALL = install
 D = $(DESTDIR)
