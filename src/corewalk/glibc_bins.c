@@ -28,6 +28,13 @@ static void sum_header(struct glibc *g, struct glibc_arena *a, unsigned k)
 	a->bk_edges += glibc_edge(bk, head);
 }
 
+static bool is_marked(struct glibc *g, const struct glibc_member *m)
+{
+	struct heap_extent *x = glibc_extent(g, m->chunk);
+
+	return x && extent_state(x, m->chunk) == m->set;
+}
+
 /*
  * Follow a bin by fd or by bk, marking members.  True if it came back to its
  * header without a bad member.
@@ -51,6 +58,9 @@ static bool mark_bin(struct glibc *g, struct glibc_arena *a, unsigned k,
 		if (next == head)
 			return true;
 		m.chunk = at = next;
+		/* Back where the walk from the other end has come to. */
+		if (backward && is_marked(g, &m))
+			return false;
 		if (!glibc_mark(g, &m))
 			return false;
 	}

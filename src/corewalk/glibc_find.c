@@ -189,7 +189,10 @@ static void scan(struct search *s, bool data)
 	}
 }
 
-/* Do all lists of the arena at addr satisfy the layout's alignment? */
+/*
+ * Do all lists of the arena at addr satisfy the layout's alignment?  A list
+ * that is damaged says nothing about it.
+ */
 static bool aligned_lists(struct search *s, vaddr addr,
 			  const struct state_layout *l)
 {
@@ -199,7 +202,8 @@ static bool aligned_lists(struct search *s, vaddr addr,
 
 		if (!space_word(s->sp, head + 2 * l->word, &fd))
 			return false;
-		if (fd != head && ((fd + 2 * l->word) & (l->align - 1)))
+		if (fd != head && ((fd + 2 * l->word) & (l->align - 1)) &&
+		    slot_good(s, addr + state_bins(l), k))
 			return false;
 	}
 	return true;

@@ -194,7 +194,7 @@ static struct glibc_tcache *tcache_at(struct glibc *g, vaddr mem, size_t n)
 /* Elect the one form that the process has, and drop the other candidates. */
 static void elect_kind(struct glibc *g)
 {
-	uint64_t votes[TCACHE_KINDS] = { 0 }, links[2] = { 0 };
+	uint64_t votes[TCACHE_KINDS] = { 0 };
 	size_t kept = 0;
 
 	for (size_t i = 0; i < g->n_tcaches; i++)
@@ -202,17 +202,51 @@ static void elect_kind(struct glibc *g)
 	for (int k = TCACHE_CHAR; k < TCACHE_KINDS; k++)
 		if (votes[k] > votes[g->tcache])
 			g->tcache = k;
-	for (size_t i = 0; i < g->n_tcaches; i++) {
-		int mangled = -1;
-
-		if (g->tcaches[i].kind != g->tcache)
-			continue;
-		glibc_tcache_score(g, g->tcaches[i].mem, g->tcache, &mangled);
-		if (mangled >= 0)
-			links[mangled]++;
-		g->tcaches[kept++] = g->tcaches[i];
-	}
+	for (size_t i = 0; i < g->n_tcaches; i++)
+		if (g->tcaches[i].kind == g->tcache)
+			g->tcaches[kept++] = g->tcaches[i];
 	g->n_tcaches = kept;
+}
+
+/* Which form of link fits a list of so many members?  -1 if both do or none. */
+static int link_form(struct glibc *g, vaddr entry, unsigned bin,
+		     unsigned count)
+{
+	bool fits[2];
+
+	for (int m = 0; m < 2; m++) {
+		unsigned n = 0;
+
+		fits[m] = tcache_list_sane(g, entry, bin, m, count, &n) &&
+			n == count;
+	}
+	return fits[0] == fits[1] ? -1 : fits[1];
+}
+
+/* Plain or mangled links: what most lists say, one broken list does not. */
+static void elect_links(struct glibc *g)
+{
+	uint64_t links[2] = { 0 };
+
+	for (size_t i = 0; i < g->n_tcaches; i++) {
+		vaddr mem = g->tcaches[i].mem;
+
+		links[1] += g->tcache == TCACHE_SLOTS;
+		for (unsigned b = 0; g->tcache != TCACHE_SLOTS &&
+		     b < SMALL_TCACHE_BINS; b++) {
+			unsigned count;
+			uint64_t entry;
+			int form = -1;
+
+			if (tcache_count(g, mem, g->tcache, b, &count) &&
+			    space_word(g->sp, tcache_entry(g, mem, g->tcache,
+							   b), &entry) &&
+			    entry && count)
+				form = link_form(g, entry, b, count);
+			if (form >= 0)
+				links[form]++;
+		}
+	}
 	g->mangled_known = links[0] || links[1];
 	g->mangled = links[1] > links[0] || (!g->mangled_known &&
 					     g->first >= 32);
@@ -341,9 +375,35 @@ static void assign_threads(struct glibc *g)
 }
 
 /*
- * All caches are empty: none was known by its content.  libc keeps its
- * `tcache' variable up to 64 bytes below `thread_arena'; a block of zeros of
- * the right size that is named there by each thread that names one is it.
+ * Can a block of the right size, named in the right place, be a cache whose
+ * lists are empty or damaged?  Its numbers must fit: no bin has more members
+ * than malloc allows, and one without any is empty.
+ */
+static bool tcache_possible(struct glibc *g, vaddr mem, enum tcache_kind kind)
+{
+	unsigned most = g->par && g->par->tcache_bins ?
+		(unsigned)g->tcache_count : UINT16_MAX;
+
+	for (unsigned i = 0; i < SMALL_TCACHE_BINS; i++) {
+		unsigned count;
+		uint64_t entry;
+
+		if (!tcache_count(g, mem, kind, i, &count) ||
+		    !space_word(g->sp, tcache_entry(g, mem, kind, i),
+				&entry) || count > most)
+			return false;
+		if (kind == TCACHE_SLOTS)
+			count = most - count;
+		if (!count != !entry)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * All caches are empty or damaged: none was known by its content.  libc keeps
+ * its `tcache' variable up to 64 bytes below `thread_arena'; a block of the
+ * right size that is named there by each thread that names one is it.
  */
 static bool slot_is_tcache(struct glibc *g, long off, enum tcache_kind kind)
 {
@@ -352,7 +412,6 @@ static bool slot_is_tcache(struct glibc *g, long off, enum tcache_kind kind)
 
 	for (size_t t = 0; t < g->sp->n_threads; t++) {
 		vaddr tp = g->sp->threads[t].tls;
-		int mangled;
 
 		if (!tp || !space_word(g->sp, tp + (uint64_t)off, &mem) ||
 		    !mem)
@@ -361,14 +420,14 @@ static bool slot_is_tcache(struct glibc *g, long off, enum tcache_kind kind)
 		    !glibc_extent(g, mem - 2 * g->W) ||
 		    !space_word(g->sp, mem - g->W, &word) ||
 		    (word & ~(uint64_t)CHUNK_FLAGS) - want > 2 * g->A ||
-		    !glibc_tcache_score(g, mem, kind, &mangled))
+		    !tcache_possible(g, mem, kind))
 			return false;
 		hits++;
 	}
 	return hits > 0;
 }
 
-static void find_empty_tcaches(struct glibc *g, long arena_off)
+static void find_other_tcaches(struct glibc *g, long arena_off)
 {
 	for (int kind = TCACHE_CHAR; kind < TCACHE_KINDS; kind++)
 		for (long below = (long)g->W; below <= 64;
@@ -380,8 +439,9 @@ static void find_empty_tcaches(struct glibc *g, long arena_off)
 			g->tcache = kind;
 			g->tcache_tls = arena_off - below;
 			g->tcache_tls_known = true;
-			narrow_releases(g);
 			assign_threads(g);
+			elect_links(g);
+			narrow_releases(g);
 			return;
 		}
 }
@@ -393,7 +453,7 @@ static void assign_arenas(struct glibc *g)
 	if (!vote(g, is_arena, &off))
 		return;
 	if (!g->tcache)
-		find_empty_tcaches(g, off);
+		find_other_tcaches(g, off);
 	for (size_t t = 0; t < g->sp->n_threads; t++) {
 		const struct thread *th = &g->sp->threads[t];
 		struct glibc_arena *a;
@@ -431,6 +491,7 @@ void glibc_settle_tcaches(struct glibc *g)
 {
 	heap_sort(g->heap);
 	elect_kind(g);
+	elect_links(g);
 	narrow_releases(g);
 	sort_tcaches(g);
 	if (g->n_tcaches) {

@@ -209,6 +209,10 @@ static enum stop take_fence(struct run *r, struct heap_extent *x)
 /* Top, a fencepost, or damage: what ends the plain loop below. */
 static enum stop run_stop(struct run *r, struct heap_extent *x)
 {
+	/* A top that we lost fills the rest, whatever the alignment. */
+	if (!r->a->top &&
+	    (r->size_word & ~(uint64_t)CHUNK_FLAGS) == r->end - r->at)
+		r->a->top = r->at;
 	if (r->at == r->a->top)
 		return take_top(r, x);
 	if (is_fence(r->g, r->size_word))
@@ -289,13 +293,9 @@ run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 
 		if (p == top || (s & never) || size < min || size > end - p)
 			break;
-		if (end - next < 2 * W) {
-			/* Only the last chunk ends here: a top we lost. */
-			if (next != end || top)
-				break;
-			r->a->top = top = p;
+		/* Nothing but top can end here. */
+		if (end - next < 2 * W)
 			break;
-		}
 		if (next >= r->limit || r->limit - next < 2 * W) {
 			r->at = p;
 			r->size_word = s;
