@@ -498,7 +498,7 @@ static void add_up(struct fragment *f, struct heap *h)
 		struct fragment_arena *a = &f->arenas[i];
 
 		a->below_top_bytes = a->free.bytes - a->top_bytes;
-		h->arenas[i].trimmable_bytes = a->trimmable.bytes;
+		h->arenas[i].trimmable_bytes = a->trimmable.stored;
 		add_bytes(&t->free, a->free);
 		add_bytes(&t->trimmable, a->trimmable);
 		add_bytes(&t->trimmable_top, a->trimmable_top);

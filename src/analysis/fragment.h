@@ -78,7 +78,7 @@ struct fragment {
 	size_t n_pins, cap_pins;
 };
 
-/* Also sets heap.arenas[].trimmable_bytes (address space). */
+/* Also sets heap.arenas[].trimmable_bytes: stored ones, as Rss would show. */
 void fragment_init(struct fragment *f, struct space *sp, struct heap *h);
 void fragment_fini(struct fragment *f);
 

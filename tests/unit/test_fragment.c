@@ -260,6 +260,7 @@ TEST(only_stored_pages_cost_memory)
 	finish(&w);
 	CHECK_U64(w.f.total.trimmable.bytes, 0x7000);
 	CHECK_U64(w.f.total.trimmable.stored, 0x5000);
+	CHECK_U64(w.heap.arenas[0].trimmable_bytes, 0x5000);
 	CHECK_U64(w.f.total.free.bytes, 0x7800);
 	CHECK_U64(w.f.total.free.stored, 0x5800);
 	end(&w);
