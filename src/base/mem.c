@@ -84,6 +84,27 @@ void *mem_map(size_t size)
 	return p;
 }
 
+void *mem_map_huge(size_t size)
+{
+	void *p = mem_map(size);
+
+	if (p)
+		madvise(p, size, MADV_HUGEPAGE);
+	return p;
+}
+
+void *mem_map_grow(void *pages, size_t old_size, size_t new_size)
+{
+	void *p;
+
+	if (!old_size)
+		return mem_map(new_size);
+	p = mremap(pages, old_size, new_size, MREMAP_MAYMOVE);
+	if (p == MAP_FAILED)
+		exhausted(new_size - old_size);
+	return p;
+}
+
 void mem_unmap(void *pages, size_t size)
 {
 	if (size)

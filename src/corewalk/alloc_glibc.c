@@ -171,6 +171,16 @@ static void check_claims(struct glibc *g)
 	}
 }
 
+/* What main_arena and mp_ point to is not in use for that. */
+static void add_own(struct glibc *g)
+{
+	if (!g->arenas[0].lost)
+		heap_add_own(g->heap, g->arenas[0].addr,
+			     g->arenas[0].addr + state_size(g));
+	if (g->par)
+		heap_add_own(g->heap, g->mp, g->mp + g->par->size);
+}
+
 static void walk_one(struct glibc *g, unsigned instance)
 {
 	char release[64];
@@ -178,6 +188,7 @@ static void walk_one(struct glibc *g, unsigned instance)
 
 	g->allocator = heap_add_allocator(g->heap, "glibc", "", "");
 	add_arenas(g, instance);
+	add_own(g);
 	glibc_walk_arenas(g);
 	if (g->arenas[0].walked < g->arenas[0].system_mem)
 		glibc_walk_pieces(g);

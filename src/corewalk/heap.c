@@ -78,6 +78,7 @@ void heap_fini(struct heap *h)
 	free(h->caches);
 	free(h->uses);
 	free(h->cached);
+	free(h->own);
 	free(h->notes);
 	heap_init(h);
 }
@@ -116,6 +117,13 @@ struct arena *heap_add_arena(struct heap *h, uint32_t allocator, vaddr addr,
 	vsnprintf(a->name, sizeof(a->name), fmt, ap);
 	va_end(ap);
 	return a;
+}
+
+void heap_add_own(struct heap *h, vaddr start, vaddr end)
+{
+	if (start < end)
+		MEM_PUSH(h->own, h->n_own, h->cap_own) =
+			(struct heap_range){ start, end };
 }
 
 static struct heap_extent *add_extent(struct heap *h, uint32_t arena,
@@ -242,6 +250,13 @@ static int compare_extents(const void *a, const void *b)
 	if (x->end != y->end)
 		return x->end < y->end ? -1 : 1;
 	return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct heap_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
 }
 
 static int compare_cached(const void *a, const void *b)
@@ -418,6 +433,8 @@ void heap_finish(struct heap *h)
 	if (h->n_cached)
 		qsort(h->cached, h->n_cached, sizeof(*h->cached),
 		      compare_cached);
+	if (h->n_own)
+		qsort(h->own, h->n_own, sizeof(*h->own), compare_ranges);
 	resolve_overlaps(h);
 	for (size_t i = 0; i < h->n_extents; i++)
 		tally(h, &h->extents[i]);

@@ -143,6 +143,11 @@ struct heap_allocator {
 	bool mmapped_known;	/* the two above were found */
 };
 
+/* Memory that holds an allocator's own variables, in no extent. */
+struct heap_range {
+	vaddr start, end;
+};
+
 /* Something wrong or remarkable in the target. */
 struct heap_note {
 	const char *code;	/* static, stable: "bad-chunk-size" */
@@ -167,6 +172,8 @@ struct heap {
 	size_t n_uses, cap_uses;
 	struct cached *cached;			/* owned; sorted after finish */
 	size_t n_cached, cap_cached;
+	struct heap_range *own;			/* owned; sorted after finish */
+	size_t n_own, cap_own;
 	struct heap_note *notes;		/* owned */
 	size_t n_notes, cap_notes;
 	uint64_t notes_dropped;			/* beyond HEAP_MAX_NOTES */
@@ -186,6 +193,11 @@ void heap_add_setting(struct heap *h, uint32_t allocator, const char *name,
 struct arena *heap_add_arena(struct heap *h, uint32_t allocator,
 			     vaddr addr, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
+/*
+ * Variables of the allocator that lie among those of a library: what they
+ * point to is not thereby in use.
+ */
+void heap_add_own(struct heap *h, vaddr start, vaddr end);
 /* A range that is not blocks. */
 void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 		    vaddr start, vaddr end);
