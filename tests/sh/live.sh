@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+# heapcore analyze -p: the same as the core of a moment later, on real
+# programs; and the process runs on, whatever happens.  LIVE_LONG=1 attaches
+# 1000 times and kills heapcore 100 times.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+cd "$TMP"
+command -v jq >/dev/null || skip_all "no jq"
+attaches=20 kills=10
+[ -z "${LIVE_LONG-}" ] || attaches=1000 kills=100
+
+cat >threads.c <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 3000 };
+static int busy;
+volatile unsigned long rounds;
+
+static void *work(void *arg)
+{
+	char **p = calloc(N, sizeof(*p));
+
+	for (int i = 0; i < N; i++)
+		p[i] = memset(malloc(1 + i % 700), 1, 1);
+	for (int i = 0; i < N; i += 3) {
+		free(p[i]);
+		p[i] = NULL;
+	}
+	while (busy) {
+		int i = (int)(rounds++ * 2654435761u % N);
+
+		free(p[i]);
+		p[i] = malloc(1 + rounds % 3000);
+	}
+	for (;;)
+		pause();
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t t;
+
+	busy = argc > 2;
+	for (int i = 0; i < atoi(argv[1]); i++)
+		pthread_create(&t, NULL, work, NULL);
+	for (;;)
+		pause();
+}
+END
+$CC -O1 -pthread -o threads threads.c
+
+# start COMMAND...: in a folder of its own, with unlimited cores; $pid.
+start() {
+	rm -rf run
+	mkdir run
+	(cd run && ulimit -c unlimited && exec "$@" >log 2>&1) &
+	pid=$!
+}
+
+# quiet: nothing in the process moves any more.
+quiet() {
+	last= now=-
+	n=0
+	while [ "$last" != "$now" ] && [ $((n += 1)) -lt 100 ]; do
+		last=$now
+		sleep 0.3
+		now=$(cat "/proc/$pid/stat" "/proc/$pid/task"/*/stat |
+			cut -d' ' -f10,12,14,15)
+	done
+}
+
+# What does not depend on who looks: a kernel core stores clean pages of a
+# mapping as soon as one page of it was written, lists threads in another
+# order, and does not know that a clean mapping is shared.
+same_for_all='del(.target, .standout, .advice, .residency) |
+	.threads |= (sort_by(.tid) | map(del(.pc, .stack_pointer))) |
+	.mappings[] |= (.what |= sub("thread [0-9]+"; "thread") |
+		if .private then . else .flags |= sub("s$"; "p") end) |
+	walk(if type == "object" then with_entries(select(.key |
+		test("stored|absent|resident|swapped|touched|zero_") | not))
+		else . end)'
+
+as_its_core() {
+	quiet
+	kill -STOP "$pid"
+	sleep 0.1
+	"$HEAPCORE" analyze -q --json --only=all -p "$pid" >live.json ||
+		[ $? = 3 ] || return
+	kill -CONT "$pid"
+	core_of core "$pid" TRAP
+	"$HEAPCORE" analyze -q --json --only=all core >core.json ||
+		[ $? = 3 ] || return
+	jq -S "$same_for_all" live.json >live
+	jq -S "$same_for_all" core.json >core.txt
+	# Something must be in it.
+	[ "$(jq '.allocators[0].used_blocks' live.json)" -gt 50 ] || return
+	jq '.target' live.json
+	diff live core.txt
+}
+
+# held: threads that are stopped, or traced by somebody.
+held() {
+	cat "/proc/$pid/task"/*/status 2>/dev/null |
+		grep -cE '^State:.[tT]|^TracerPid:.[1-9]' || :
+}
+
+# free_again: no thread is held, within a second.
+free_again() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		[ "$(held)" = 0 ] && return
+		sleep 0.1
+	done
+	return 1
+}
+
+if [ "$core_writer" = kernel ]; then
+	start "$TMP/threads" 16
+	ok "16 threads: as the core" as_its_core
+	for program in python3 perl php redis-server; do
+		if ! command -v $program >/dev/null; then
+			skip "$program: as the core" "no $program"
+			continue
+		fi
+		case $program in
+		python3) start "$(python3 -c 'import sys
+print(sys.executable)')" -c 'import time
+x = [str(i) * 50 for i in range(50000)]
+time.sleep(100)' ;;
+		perl) start perl -e '$h{$_} = "x" x ($_ % 900) for 1 .. 30000;
+			sleep 100' ;;
+		php) start php -r '$a = [];
+			for ($i = 0; $i < 50000; $i++)
+				$a[] = str_repeat("y", $i % 3000);
+			sleep(100);' ;;
+		redis-server) start redis-server --port 0 --save '' \
+			--unixsocket "$TMP/socket" --hz 1 ;;
+		esac
+		sleep 1
+		if [ $program = redis-server ] &&
+			grep -q jemalloc "/proc/$pid/maps"; then
+			skip "$program: as the core" "it uses jemalloc"
+			kill -KILL "$pid"
+			continue
+		fi
+		ok "$program: as the core" as_its_core
+	done
+else
+	skip "as the core" "cores go to another program here"
+fi
+
+# ---- under load ----
+
+start "$TMP/threads" 4 busy
+sleep 0.3
+
+under_load() {
+	for i in $(seq "$attaches"); do
+		status=0
+		"$HEAPCORE" analyze -q --json --only=arenas -p "$pid" \
+			>report 2>err || status=$?
+		# Somebody may be inside malloc: incomplete is allowed.
+		case $status in
+		0 | 3) ;;
+		*) cat err; return 1 ;;
+		esac
+	done
+	free_again
+}
+ok "$attaches attaches under load" under_load
+
+killed() {
+	for i in $(seq "$kills"); do
+		"$HEAPCORE" analyze -q -p "$pid" >/dev/null 2>&1 &
+		victim=$!
+		sleep "0.0$((i * 7 % 60 + 10))"
+		kill -KILL $victim 2>/dev/null || :
+		wait $victim || :
+		free_again || return
+	done
+}
+ok "heapcore killed $kills times: nothing is held" killed
+
+interrupted() {
+	for signal in INT TERM HUP; do
+		"$HEAPCORE" analyze -q -p "$pid" >/dev/null 2>&1 &
+		victim=$!
+		sleep 0.02
+		kill -$signal $victim 2>/dev/null || :
+		wait $victim || :
+		free_again || return
+	done
+}
+ok "interrupted: nothing is held" interrupted
+
+works() {
+	a=$(awk '{ print $14 }' "/proc/$pid/stat")
+	sleep 0.5
+	b=$(awk '{ print $14 }' "/proc/$pid/stat")
+	[ "$b" -gt "$a" ] && [ "$(ls "/proc/$pid/task" | wc -l)" = 5 ]
+}
+ok "and it works on" works
+
+torn() {
+	"$HEAPCORE" analyze --no-stop --json -p "$pid" >report 2>err
+	status=$?
+	cat err
+	[ $status = 0 -o $status = 3 ] && grep -q 'read while it ran' err &&
+		[ "$(jq '.target.torn' report)" = true ]
+}
+ok "--no-stop says that it is torn" torn
+kill -KILL "$pid"
+
+# ---- in a container ----
+
+# A root of its own, with nothing but the program and its libraries.
+make_root() {
+	mkdir -p root/proc root/tmp
+	cp threads root/
+	for file in $(ldd threads | grep -o '/[^ ]*'); do
+		mkdir -p "root${file%/*}"
+		cp -L "$file" "root$file"
+	done
+	# Other than ours, as those of another distribution are.
+	for file in $(cd root && find . -name 'libc.so.6'); do
+		printf 'x' >>"root/$file"
+	done
+}
+contained() {
+	make_root
+	unshare --mount --pid --fork --kill-child chroot root /threads 4 &
+	outer=$!
+	sleep 1
+	pid=$(cat "/proc/$outer/task/$outer/children")
+	pid=${pid% }
+	"$HEAPCORE" analyze --json --only=all -p "$pid" >report
+	status=$?
+	kill $outer
+	jq -c '.target, .modules' report
+	[ $status = 0 ] &&
+		[ "$(jq '[.modules[] | select(.file != "used")] | length' \
+			report)" -le 1 ] &&
+		[ "$(jq -r '.target.program' report)" = threads ]
+}
+if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
+	ok "in other mount and pid namespaces" contained
+else
+	skip "in other mount and pid namespaces" "no right to make them"
+fi
+
+# A library that was replaced on disk is still read.
+replaced() {
+	cp "$(ldd "$TMP/threads" | sed -n 's/.*\(\/[^ ]*libc.so.6\).*/\1/p')" .
+	start env LD_LIBRARY_PATH="$TMP" "$TMP/threads" 2
+	quiet
+	rm libc.so.6
+	"$HEAPCORE" analyze --json --only=modules -p "$pid" >report
+	status=$?
+	kill -KILL "$pid"
+	cat report
+	[ $status = 0 ] && [ "$(jq -r '.modules[] |
+		select(.name | endswith("libc.so.6")).file' report)" = used ]
+}
+if [ "$(id -u)" = 0 ]; then
+	ok "a library that is gone from the disk" replaced
+else
+	skip "a library that is gone from the disk" "not root"
+fi
+
+# ---- the command line ----
+
+usage() {
+	"$HEAPCORE" analyze "$@" >out 2>err && return 1
+	[ $? = 2 ] && [ ! -s out ] && cat err
+}
+wrong() {
+	usage -p 0 | grep -q "'0' is not the number of a process" &&
+		usage -p x1 | grep -q "'x1' is not the number" &&
+		usage -p 1 core | grep -q 'not both' &&
+		usage --no-stop core | grep -q 'is for processes' &&
+		usage -p 1 --max-pause=-1 | grep -q 'number of seconds' &&
+		usage -p 4194305 | grep -q 'process 4194305: no such process'
+}
+ok "wrong command lines" wrong
+
+finish
