@@ -692,7 +692,8 @@ static bool find_piece(struct glibc *g, vaddr from, vaddr to, vaddr through)
 		}
 		if (through && p > through)
 			return false;
-		if (!piece_at(g, p, glibc_next_covered(g, p, to), through, &end))
+		if (!piece_at(g, p, glibc_next_covered(g, p, to), through,
+			      &end))
 			continue;
 		walk_region(g, a, p, end);
 		/* A piece ends at a page border; less than A may be left. */

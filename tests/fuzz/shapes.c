@@ -98,7 +98,7 @@ static void make_foreign(void)
 		if (sbrk(4096) == (void *)-1)
 			abort();
 		for (int k = 0; k < 6; k++)
-			keep(block(700));
+			keep(block(25000));
 	}
 }
 
