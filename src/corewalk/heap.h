@@ -92,7 +92,6 @@ struct arena {
 	bool contiguous;	/* only main arenas of glibc */
 	bool locked;		/* its lock was held */
 	vaddr top;		/* of its last heap; 0 none */
-	uint64_t top_bytes;
 	/* From the walk, by heap_finish(): */
 	struct tally state[BLOCK_STATES];	/* blocks of EXTENT_BLOCKS */
 	struct tally mmapped;

@@ -109,7 +109,7 @@ static const struct damage_case *case_of(const struct damage *d, size_t note)
  */
 static void set_sentence(struct table *t, const struct report *r,
 			 const struct heap *h, const struct heap_note *n,
-			 const struct damage_case *c)
+			 vaddr addr, const struct damage_case *c)
 {
 	char size[NUM_MAX];
 	struct str s;
@@ -119,8 +119,8 @@ static void set_sentence(struct table *t, const struct report *r,
 		str_printf(&s, "arena %s: ", h->arenas[n->arena].name);
 	if (!r->options->redact)
 		str_adds(&s, n->text);
-	else if (n->addr)
-		str_printf(&s, "%s at 0x%" PRIx64, n->code, n->addr);
+	else if (addr)
+		str_printf(&s, "%s at 0x%" PRIx64, n->code, addr);
 	else
 		str_adds(&s, n->code);
 	if (n->skipped_bytes) {
@@ -154,19 +154,32 @@ static void set_case(struct table *t, const struct damage_case *c)
 	}
 }
 
+/*
+ * Where a finding is.  An overwritten link is an address that the process
+ * never had: the bytes written over it, and no business of a redacted report.
+ */
+static vaddr finding_addr(const struct report *r,
+			  const struct report_input *in, vaddr addr)
+{
+	if (r->options->redact && space_why(in->sp, addr) == SPACE_UNMAPPED)
+		return 0;
+	return addr;
+}
+
 static void add_finding(struct table *t, const struct report *r,
 			const struct report_input *in, size_t note)
 {
 	const struct heap_note *n = &in->heap->notes[note];
 	const struct damage_case *c = case_of(in->damage, note);
+	vaddr addr = finding_addr(r, in, n->addr);
 
 	table_row(t);
-	set_sentence(t, r, in->heap, n, c);
+	set_sentence(t, r, in->heap, n, addr, c);
 	table_set_text(t, N_CODE, n->code);
 	if (n->arena < in->heap->n_arenas)
 		table_set_text(t, N_ARENA, in->heap->arenas[n->arena].name);
-	if (n->addr)
-		table_set(t, N_ADDRESS, n->addr);
+	if (addr)
+		table_set(t, N_ADDRESS, addr);
 	table_set(t, N_SKIPPED, n->skipped_bytes);
 	table_set_text(t, N_TEXT, n->text);
 	if (c)
