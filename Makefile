@@ -15,8 +15,9 @@ COREWALK = elf space pages own module module_file \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg damage standout
 REPORT = out table text json csv filter blocks build_target build_heap \
-	build_arenas build_find build_at report
-COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_snapshot
+	build_arenas build_find build_at report \
+	saved compare compare_build compare_say
+COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(REPORT:%=report/%)

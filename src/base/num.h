@@ -40,6 +40,12 @@ void num_format_in(char ret[NUM_MAX], uint64_t bytes, char unit);
  */
 void num_format_size(char ret[NUM_MAX], uint64_t bytes);
 
+/* The size of a difference. */
+static inline uint64_t num_abs(int64_t value)
+{
+	return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
 /* "36.8%"; part of 0 is "0.0%". */
 void num_format_share(char ret[NUM_MAX], double share);
 

@@ -51,6 +51,8 @@ static void write_cell(const struct table *t, enum column_type type,
 		out_adds(o, c->u ? "true" : "false");
 		break;
 	case COLUMN_SIGNED:
+	case COLUMN_CHANGE:
+	case COLUMN_CHANGE_COUNT:
 		out_printf(o, "%" PRId64, c->i);
 		break;
 	case COLUMN_COUNT:

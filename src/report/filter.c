@@ -219,6 +219,8 @@ static bool parse_number(struct filter_term *term, const char *value)
 	case COLUMN_SECONDS:
 		return parse_share(value, &term->share);
 	case COLUMN_SIGNED:
+	case COLUMN_CHANGE:
+	case COLUMN_CHANGE_COUNT:
 		return parse_signed(value, &term->i);
 	case COLUMN_FLAG:
 		return term->op <= OP_NE && parse_flag(value, &term->u);
@@ -333,6 +335,8 @@ static int compare(const struct filter_term *t, const struct cell *c)
 	case COLUMN_SECONDS:
 		return (c->share > t->share) - (c->share < t->share);
 	case COLUMN_SIGNED:
+	case COLUMN_CHANGE:
+	case COLUMN_CHANGE_COUNT:
 		return (c->i > t->i) - (c->i < t->i);
 	default:
 		return (c->u > t->u) - (c->u < t->u);

@@ -118,6 +118,8 @@ static void write_value(const struct table *t, const struct column *column,
 		out_adds(o, c->u ? "true" : "false");
 		break;
 	case COLUMN_SIGNED:
+	case COLUMN_CHANGE:
+	case COLUMN_CHANGE_COUNT:
 		out_printf(o, "%" PRId64, c->i);
 		break;
 	case COLUMN_COUNT:
@@ -142,6 +144,12 @@ static void write_object(const struct table *t, size_t place, struct out *o)
 		separator = ", ";
 	}
 	out_adds(o, *separator == '{' ? "{ }" : " }");
+}
+
+void table_write_ndjson(const struct table *t, size_t place, struct out *o)
+{
+	write_object(t, place, o);
+	out_addc(o, '\n');
 }
 
 void table_write_json(const struct table *t, struct out *o)

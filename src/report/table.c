@@ -213,6 +213,15 @@ struct by_column {
 	bool reverse;
 };
 
+/* More comes before less of the same size. */
+static int compare_sizes(int64_t a, int64_t b)
+{
+	uint64_t x = num_abs(a);
+	uint64_t y = num_abs(b);
+
+	return x != y ? (y > x) - (y < x) : (b > a) - (b < a);
+}
+
 static int compare_known(const struct by_column *by, const struct cell *a,
 			 const struct cell *b)
 {
@@ -232,6 +241,9 @@ static int compare_known(const struct by_column *by, const struct cell *a,
 		return (b->share > a->share) - (b->share < a->share);
 	case COLUMN_SIGNED:
 		return (b->i > a->i) - (b->i < a->i);
+	case COLUMN_CHANGE:
+	case COLUMN_CHANGE_COUNT:
+		return compare_sizes(a->i, b->i);
 	default:
 		return (b->u > a->u) - (b->u < a->u);
 	}

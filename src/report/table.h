@@ -32,6 +32,8 @@ enum column_type {
 	COLUMN_ADDR,
 	COLUMN_FLAG,
 	COLUMN_SIGNED,
+	COLUMN_CHANGE,		/* of bytes: "+1.2M"; sorted by its size */
+	COLUMN_CHANGE_COUNT,
 };
 
 enum column_flag {
@@ -68,7 +70,7 @@ struct column {
 struct cell {
 	union {
 		uint64_t u;	/* COUNT, BYTES, ADDR, FLAG */
-		int64_t i;	/* SIGNED */
+		int64_t i;	/* SIGNED, CHANGE, CHANGE_COUNT */
 		double share;	/* SHARE, SECONDS */
 		struct {
 			uint32_t off, len;	/* TEXT, in the pool */
@@ -99,6 +101,7 @@ struct table {
 	struct cell *total;	/* owned; NULL: none */
 	struct str pool;
 	bool whole;		/* few rows: never cut in text */
+	bool one_unit;		/* the sizes of all columns, not of each */
 	const char **titles;	/* owned; in place of those declared */
 	uint64_t hidden;	/* columns left out of the text, as bits */
 	size_t current;		/* first cell of the row being filled */
@@ -163,12 +166,19 @@ struct text_style {
 	size_t rows;		/* TABLE_ALL_ROWS, or where to cut */
 	bool exact;		/* --bytes */
 	bool color;
+	/*
+	 * For a table that is printed as it grows: headings if it has no row,
+	 * else only rows, each size in the unit that fits.
+	 */
+	bool stream;
 };
 
 void table_write_text(const struct table *t, const struct text_style *style,
 		      struct out *o);
 /* "name": [...] or "name": {...}, indented by two, without comma or newline. */
 void table_write_json(const struct table *t, struct out *o);
+/* One row as a line of NDJSON, by its place. */
+void table_write_ndjson(const struct table *t, size_t place, struct out *o);
 void table_write_csv(const struct table *t, struct out *o);
 
 /* The headings line of a CSV. */

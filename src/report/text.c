@@ -68,6 +68,37 @@ static void add_text(struct str *s, const struct column *c, const char *text,
 			str_add_escaped(s, text + i, 1);
 }
 
+/* "1.80G", and small ones without their word. */
+static void format_fitting(char ret[NUM_MAX], uint64_t bytes)
+{
+	if (bytes < KIB)
+		num_format_in(ret, bytes, '\0');
+	else
+		num_format_size(ret, bytes);
+}
+
+static void format_bytes(const struct layout *l, size_t column,
+			 uint64_t bytes, char ret[NUM_MAX])
+{
+	if (l->style->stream && !l->style->exact)
+		format_fitting(ret, bytes);
+	else
+		num_format_in(ret, bytes, l->unit[column]);
+}
+
+/* "+1.2M", "-0.0M", "0". */
+static void format_change(const struct layout *l, size_t column,
+			  int64_t change, char ret[NUM_MAX])
+{
+	char size[NUM_MAX];
+
+	format_bytes(l, column, num_abs(change), size);
+	snprintf(ret, NUM_MAX, "%s%s", change > 0 ? "+" : change < 0 ? "-" : "",
+		 size + (size[0] == '<'));
+	if (size[0] == '<')
+		ret[3] = '0';
+}
+
 static void format_number(const struct layout *l, size_t column,
 			  const struct cell *c, char ret[NUM_MAX])
 {
@@ -78,7 +109,14 @@ static void format_number(const struct layout *l, size_t column,
 		snprintf(ret, NUM_MAX, "%" PRIu64, c->u);
 		break;
 	case COLUMN_BYTES:
-		num_format_in(ret, c->u, l->unit[column]);
+		format_bytes(l, column, c->u, ret);
+		break;
+	case COLUMN_CHANGE:
+		format_change(l, column, c->i, ret);
+		break;
+	case COLUMN_CHANGE_COUNT:
+		snprintf(ret, NUM_MAX, "%s%" PRId64, c->i > 0 ? "+" : "",
+			 c->i);
 		break;
 	case COLUMN_SHARE:
 		num_format_share(ret, c->share);
@@ -142,19 +180,36 @@ static struct cell *sum_rest(const struct layout *l)
 	return sum;
 }
 
-static char column_unit(const struct layout *l, size_t column)
+static uint64_t column_max(const struct layout *l, size_t column)
 {
+	bool change = l->t->columns[column].type == COLUMN_CHANGE;
 	uint64_t max = 0;
 
-	if (l->style->exact)
-		return '\0';
 	for (size_t i = 0; i < n_lines(l); i++) {
 		const struct cell *c = &line_at(l, i)[column];
 
 		if (c->known)
-			max = max_u64(max, c->u);
+			max = max_u64(max, change ? num_abs(c->i) : c->u);
 	}
-	return num_unit(max);
+	return max;
+}
+
+/* Amounts that are compared have one unit; their changes may be small. */
+static void find_units(struct layout *l)
+{
+	const struct table *t = l->t;
+	uint64_t all = 0;
+
+	if (l->style->exact)
+		return;
+	for (size_t i = 0; t->one_unit && i < t->n_columns; i++)
+		if (shown(l, i) && t->columns[i].type == COLUMN_BYTES)
+			all = max_u64(all, column_max(l, i));
+	for (size_t i = 0; i < t->n_columns; i++)
+		if (t->columns[i].type == COLUMN_BYTES)
+			l->unit[i] = num_unit(all ? all : column_max(l, i));
+		else if (t->columns[i].type == COLUMN_CHANGE)
+			l->unit[i] = num_unit(column_max(l, i));
 }
 
 /* Two for the gap, or for the indent of the first. */
@@ -223,11 +278,10 @@ static void layout_init(struct layout *l, const struct table *t,
 	l->more = sum_rest(l);
 	l->unit = mem_zalloc(t->n_columns);
 	l->width = mem_zalloc(t->n_columns * sizeof(*l->width));
+	find_units(l);
 	for (size_t i = 0; i < t->n_columns; i++) {
 		if (!shown(l, i))
 			continue;
-		if (t->columns[i].type == COLUMN_BYTES)
-			l->unit[i] = column_unit(l, i);
 		l->width[i] = column_width(l, i);
 		if (i != l->label)
 			others += l->width[i];
@@ -373,7 +427,8 @@ static void write_rows(const struct layout *l, struct out *o)
 {
 	struct str s;
 
-	write_heading(l, o);
+	if (!l->style->stream || !l->t->n_rows)
+		write_heading(l, o);
 	str_init(&s);
 	for (size_t i = 0; i < n_lines(l); i++)
 		write_line(l, line_at(l, i), &s, o);
