@@ -12,6 +12,7 @@
 #include "corewalk/alloc.h"
 #include "report/filter.h"
 #include "report/out.h"
+#include "report/saved.h"
 
 const struct option common_options[COMMON_OPTIONS] = {
 	{ 'o', "output", "FILE", "write the report to FILE", OPTION_VALUE,
@@ -300,8 +301,8 @@ int cmd_version(void)
 	struct out out;
 
 	out_open_fd(&out, STDOUT_FILENO);
-	out_printf(&out, "heapcore %s\nPCRE2 %s; allocators:", VERSION,
-		   filter_library());
+	out_printf(&out, "heapcore %s\nPCRE2 %s, Jansson %s; allocators:",
+		   VERSION, filter_library(), saved_library());
 	for (size_t i = 0; allocators[i]; i++)
 		out_printf(&out, "%s %s", i ? "," : "", allocators[i]->name);
 	out_adds(&out, "\nCopyright (C) 2026 the heapcore authors\n"

@@ -73,6 +73,7 @@ enum { COMMON_OPTIONS = 8 };
 extern const struct option common_options[COMMON_OPTIONS];
 
 extern const struct command command_analyze;
+extern const struct command command_diff;
 extern const struct command command_snapshot;
 
 /*

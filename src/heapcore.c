@@ -10,6 +10,7 @@
 static const struct command *const commands[] = {
 	&command_analyze,
 	&command_snapshot,
+	&command_diff,
 };
 
 static void write_help(struct out *o)

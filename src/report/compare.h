@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two reports, row by row.
+ *
+ * Vocabulary.  A *list* is one of a report's tables that can be compared; its
+ * first column or columns name a row, the others are amounts.  A *side* is
+ * what is known of one report: the lists, read from a report that was just
+ * made or from one that was saved.  A *pair* is a row of one or both sides.
+ * All of it goes by one table of lists, in compare.c: what reports learn to
+ * list is compared once it stands there.
+ *
+ * Arenas have the same names in each process and are numbered by their order
+ * in a ring to which new ones are added in front.  So those of the same
+ * process at two times are paired by address, and only others by name.
+ */
+#ifndef REPORT_COMPARE_H
+#define REPORT_COMPARE_H
+
+#include "base/err.h"
+#include "base/types.h"
+#include "report/report.h"
+#include "report/saved.h"
+#include "report/table.h"
+
+enum compare_list {
+	COMPARE_TARGET,
+	COMPARE_TOTALS,
+	COMPARE_WHERE,
+	COMPARE_ARENAS,
+	COMPARE_CLASSES,
+	COMPARE_TYPES,
+};
+enum { COMPARE_LISTS = 6 };
+
+/* Columns of the lists. */
+enum {
+	TARGET_KIND, TARGET_PROGRAM, TARGET_PID, TARGET_THREADS,
+	TARGET_PRIVATE, TARGET_STORED, TARGET_TORN, TARGET_COLUMNS
+};
+enum {
+	TOTALS_PRIVATE, TOTALS_MAPPED, TOTALS_USED, TOTALS_USED_BLOCKS,
+	TOTALS_FREE, TOTALS_UNDECODED, TOTALS_FINDINGS, TOTALS_COLUMNS
+};
+enum { WHERE_WHAT, WHERE_BYTES, WHERE_STORED, WHERE_COLUMNS };
+enum {
+	ARENAS_NAME, ARENAS_ADDRESS, ARENAS_MAPPED, ARENAS_USED,
+	ARENAS_FREE, ARENAS_TRIMMABLE, ARENAS_USED_BLOCKS, ARENAS_COLUMNS
+};
+enum {
+	CLASSES_MIN, CLASSES_MAX, CLASSES_USED, CLASSES_USED_BLOCKS,
+	CLASSES_FREE, CLASSES_FREE_BLOCKS, CLASSES_COLUMNS
+};
+enum { TYPES_NAME, TYPES_BYTES, TYPES_BLOCKS, TYPES_COLUMNS };
+
+struct compare_side {
+	char *name;		/* owned; the file, or "process 1234" */
+	uint32_t pid;		/* of a process that was read; else 0 */
+	struct table list[COMPARE_LISTS];
+	bool has[COMPARE_LISTS];
+	unsigned schema;	/* of a saved report; else 0 */
+	bool complete;		/* as the report says of itself */
+	size_t odd;		/* values of a wrong kind */
+};
+
+void compare_side_init(struct compare_side *side, const char *name);
+void compare_side_fini(struct compare_side *side);
+void compare_side_from_saved(struct compare_side *side, const struct saved *s);
+/* False if the report cannot be built. */
+bool compare_side_from_input(struct compare_side *side,
+			     const struct report_input *in, struct err *err)
+	MUST_CHECK;
+
+enum { COMPARE_NO_ROW = UINT32_MAX, COMPARE_BOTH_SIDES = 2 };
+
+struct compare_pair {
+	uint32_t row[2];	/* old, new; COMPARE_NO_ROW */
+};
+
+/* What keeps the comparison from being whole, or right. */
+struct compare_note {
+	unsigned side;		/* 0 old, 1 new, COMPARE_BOTH_SIDES */
+	const char *code;	/* static, stable */
+	char *text;		/* owned; a sentence without its dot */
+	bool harmless;		/* nothing is missing because of it */
+};
+
+struct compare {
+	const struct compare_side *side[2];	/* borrowed; old, new */
+	struct compare_pair *pairs[COMPARE_LISTS];	/* owned */
+	size_t n_pairs[COMPARE_LISTS];
+	bool has[COMPARE_LISTS];	/* both sides have it */
+	struct compare_note *notes;	/* owned */
+	size_t n_notes, cap_notes;
+	bool complete;
+};
+
+void compare_init(struct compare *c, const struct compare_side *old,
+		  const struct compare_side *new);
+void compare_fini(struct compare *c);
+
+/* One amount of one pair.  A row that is not there has none of it. */
+struct change {
+	uint64_t amount[2];	/* old, new */
+	bool known[2];		/* the side has such a row with that amount */
+	bool sure;		/* change is known */
+	int64_t change;
+};
+
+struct change compare_change(const struct compare *c, enum compare_list list,
+			     size_t pair, size_t column);
+/* The same of a list with one row. */
+struct change compare_total(const struct compare *c, size_t column);
+/* The row of WHERE with that name; without one, nothing. */
+struct change compare_where(const struct compare *c, const char *what,
+			    size_t column);
+/* A text of the newer row, of the older one if there is none; pool of side. */
+const struct cell *compare_label(const struct compare *c,
+				 enum compare_list list, size_t pair,
+				 size_t column, const struct table **ret);
+
+/* compare_build.c: the report */
+
+extern const struct report_kind report_diff;
+
+bool compare_build(struct report *r, const struct compare *c,
+		   struct err *err) MUST_CHECK;
+/* What --fail-if knows, and the values. */
+const struct column *compare_total_columns(size_t *ret_n);
+void compare_totals(const struct compare *c, struct cell *ret);
+
+/* compare_say.c: the sentences */
+
+enum { SAID_MAX = 5 };
+
+struct said {
+	struct said_item {
+		const char *rule;	/* static, stable */
+		uint64_t weight;	/* orders them */
+		int64_t change;		/* bytes it speaks of */
+		char *text;		/* owned */
+	} item[SAID_MAX];
+	size_t n;
+};
+
+void said_init(struct said *s, const struct compare *c);
+void said_fini(struct said *s);
+
+/* "112 bytes", "128K to 256K" of a size class. */
+void compare_size_text(const struct compare *c, size_t pair, struct str *ret);
+
+#endif
