@@ -321,6 +321,9 @@ struct glibc_member {
  * it in its list is not to be trusted either.
  */
 bool glibc_mark(struct glibc *g, const struct glibc_member *m);
+/* A link of a list cannot be read: what follows it is not known. */
+void glibc_note_unread(struct glibc *g, const struct glibc_member *m,
+		       vaddr addr);
 /* The blocks that hold a chunk that starts at this address, else NULL. */
 struct heap_extent *glibc_extent(struct glibc *g, vaddr chunk);
 /* Mark the members of all lists in the planes, and check them. */

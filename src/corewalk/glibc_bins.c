@@ -53,8 +53,10 @@ static bool mark_bin(struct glibc *g, struct glibc_arena *a, unsigned k,
 		uint64_t next;
 
 		g->budget--;
-		if (!space_word(g->sp, at + link, &next))
+		if (!space_word(g->sp, at + link, &next)) {
+			glibc_note_unread(g, &m, at + link);
 			return false;
+		}
 		if (next == head)
 			return true;
 		m.chunk = at = next;

@@ -291,7 +291,7 @@ struct glibc_arena *glibc_arena_at(struct glibc *g, vaddr addr)
 }
 
 /* The ring in its own order, the main arena first. */
-static void take_ring(struct search *s, struct glibc *g, vaddr start,
+static bool take_ring(struct search *s, struct glibc *g, vaddr start,
 		      size_t n)
 {
 	vaddr main = start, at = start;
@@ -300,14 +300,15 @@ static void take_ring(struct search *s, struct glibc *g, vaddr start,
 		if (!heap_info_before(s->sp, at))
 			main = at;
 		if (!space_word(s->sp, at + state_next(g->state), &at))
-			return;
+			return false;
 	}
 	at = main;
 	for (size_t i = 0; i < n; i++) {
 		glibc_add_arena(g, at, at == main);
 		if (!space_word(s->sp, at + state_next(g->state), &at))
-			return;
+			return false;
 	}
+	return true;
 }
 
 void glibc_releases(struct glibc *g, int first, int last)
@@ -372,29 +373,33 @@ struct par_values {
 	uint64_t bins, max_bytes, count, unsorted;
 };
 
-static bool par_read(struct glibc *g, vaddr p, const struct par_layout *l,
+/* From the l->size bytes of a struct malloc_par. */
+static void par_read(const uint8_t *p, const struct par_layout *l,
 		     struct par_values *v)
 {
-	struct space *sp = g->sp;
-	unsigned W = g->W;
+	unsigned W = l->word;
 
-	*v = (struct par_values){ 0 };
-	return space_word(sp, p, &v->trim) && space_word(sp, p + W, &v->pad) &&
-	       space_word(sp, p + 2 * W, &v->mmap_threshold) &&
-	       space_word(sp, p + 3 * W, &v->arena_test) &&
-	       space_word(sp, p + 4 * W, &v->arena_max) &&
-	       space_u32(sp, p + l->n_mmaps, &v->n_mmaps) &&
-	       space_u32(sp, p + l->n_mmaps + 4, &v->n_mmaps_max) &&
-	       space_u32(sp, p + l->n_mmaps + 8, &v->max_n_mmaps) &&
-	       space_u32(sp, p + l->n_mmaps + 12, &v->no_dyn) &&
-	       space_word(sp, p + l->mmapped_mem, &v->mmapped_mem) &&
-	       space_word(sp, p + l->mmapped_mem + W, &v->max_mmapped_mem) &&
-	       space_word(sp, p + l->sbrk_base, &v->sbrk_base) &&
-	       (!l->tcache_bins ||
-		(space_word(sp, p + l->tcache_bins, &v->bins) &&
-		 space_word(sp, p + l->tcache_bins + W, &v->max_bytes) &&
-		 space_word(sp, p + l->tcache_bins + 2 * W, &v->count) &&
-		 space_word(sp, p + l->tcache_bins + 3 * W, &v->unsorted)));
+	*v = (struct par_values){
+		.trim = glibc_load(p, W),
+		.pad = glibc_load(p + W, W),
+		.mmap_threshold = glibc_load(p + 2 * W, W),
+		.arena_test = glibc_load(p + 3 * W, W),
+		.arena_max = glibc_load(p + 4 * W, W),
+		.n_mmaps = (uint32_t)glibc_load(p + l->n_mmaps, 4),
+		.n_mmaps_max = (uint32_t)glibc_load(p + l->n_mmaps + 4, 4),
+		.max_n_mmaps = (uint32_t)glibc_load(p + l->n_mmaps + 8, 4),
+		.no_dyn = (uint32_t)glibc_load(p + l->n_mmaps + 12, 4),
+		.mmapped_mem = glibc_load(p + l->mmapped_mem, W),
+		.max_mmapped_mem = glibc_load(p + l->mmapped_mem + W, W),
+		.sbrk_base = glibc_load(p + l->sbrk_base, W),
+	};
+	if (!l->tcache_bins)
+		return;
+	p += l->tcache_bins;
+	v->bins = glibc_load(p, W);
+	v->max_bytes = glibc_load(p + W, W);
+	v->count = glibc_load(p + 2 * W, W);
+	v->unsorted = glibc_load(p + 3 * W, W);
 }
 
 /* Can this be mp_ at all? */
@@ -449,10 +454,15 @@ static void add_setting(struct glibc *g, const char *name, uint64_t value,
 void glibc_add_settings(struct glibc *g)
 {
 	struct par_values v;
+	const uint8_t *bytes;
 	uint64_t normal_count = g->first >= 43 ? 16 : 7;
 
-	if (!g->par || !par_read(g, g->mp, g->par, &v))
+	if (!g->par)
 		return;
+	bytes = space_view(g->sp, g->mp, g->par->size);
+	if (!bytes)
+		return;
+	par_read(bytes, g->par, &v);
 	add_setting(g, "mmap_threshold", v.mmap_threshold, true, 128 * KIB);
 	add_setting(g, "mmap_threshold_dynamic", !v.no_dyn, false, 1);
 	add_setting(g, "trim_threshold", v.trim, true, 128 * KIB);
@@ -467,32 +477,52 @@ void glibc_add_settings(struct glibc *g)
 	}
 }
 
+/* Is mp_ at p, of whose bytes n can be read?  The best place is kept. */
+static void try_par(struct glibc *g, vaddr p, const uint8_t *bytes,
+		    uint64_t n)
+{
+	for (size_t i = 0; i < countof(par_layouts); i++) {
+		const struct par_layout *l = &par_layouts[i];
+		struct par_values v;
+		unsigned score;
+
+		if (l->word != g->W || l->last < g->state->first ||
+		    l->first > g->state->last || l->size > n)
+			continue;
+		par_read(bytes, l, &v);
+		if (!par_possible(g, l, &v))
+			continue;
+		score = par_score(g, l, &v);
+		if (score < PAR_SCORE_MIN || score <= g->mp_score)
+			continue;
+		g->mp_score = score;
+		g->par = l;
+		g->mp = p;
+		g->sbrk_base = v.sbrk_base;
+		g->n_mmaps = v.n_mmaps;
+		g->mmapped_mem = v.mmapped_mem;
+		g->tcache_count = v.count;
+	}
+}
+
 static void find_par(struct glibc *g)
 {
 	vaddr main = g->arenas[0].addr;
-	vaddr from = main > PAR_REACH ? main - PAR_REACH : 0;
+	vaddr p = main > PAR_REACH ? main - PAR_REACH : 0;
 
-	for (vaddr p = from; p < main + PAR_REACH; p += g->W)
-		for (size_t i = 0; i < countof(par_layouts); i++) {
-			const struct par_layout *l = &par_layouts[i];
-			struct par_values v;
-			unsigned score;
+	while (p < main + PAR_REACH) {
+		uint64_t n;
+		const uint8_t *host = space_view_max(g->sp, p, &n);
 
-			if (l->word != g->W || l->last < g->state->first ||
-			    l->first > g->state->last ||
-			    !par_read(g, p, l, &v) || !par_possible(g, l, &v))
-				continue;
-			score = par_score(g, l, &v);
-			if (score < PAR_SCORE_MIN || score <= g->mp_score)
-				continue;
-			g->mp_score = score;
-			g->par = l;
-			g->mp = p;
-			g->sbrk_base = v.sbrk_base;
-			g->n_mmaps = v.n_mmaps;
-			g->mmapped_mem = v.mmapped_mem;
-			g->tcache_count = v.count;
+		if (!host) {
+			p = round_up(p + 1, g->sp->page);
+			continue;
 		}
+		n = min_u64(n, main + PAR_REACH - p);
+		for (uint64_t i = 0; i < n; i += g->W)
+			try_par(g, p + i, host + i, n - i);
+		p = round_up(p + n, g->W);
+	}
 	if (g->par)
 		glibc_releases(g, g->par->first, g->par->last);
 }
@@ -645,9 +675,9 @@ static bool identify(struct search *s, vaddr base, struct glibc *ret)
 			.MIN = l->word == 8 ? 32 : 16, .state = l,
 			.first = l->first, .last = l->last, .weak = s->weak,
 		};
-		take_ring(s, ret, start, n);
-		if (ret->n_arenas)
+		if (take_ring(s, ret, start, n))
 			return true;
+		free(ret->arenas);
 	}
 	return false;
 }

@@ -505,6 +505,14 @@ void glibc_settle_tcaches(struct glibc *g)
 		register_tcache(g, &g->tcaches[i]);
 }
 
+void glibc_note_unread(struct glibc *g, const struct glibc_member *m,
+		       vaddr addr)
+{
+	heap_note(g->heap, "missing", m->a->id, addr, 0,
+		  "%s %u goes on at 0x%llx, which cannot be read", m->list,
+		  m->bin, (unsigned long long)addr);
+}
+
 bool glibc_mark(struct glibc *g, const struct glibc_member *m)
 {
 	struct heap_extent *x = glibc_extent(g, m->chunk);
@@ -567,24 +575,26 @@ static void mark_cached(struct glibc *g, struct glibc_tcache *tc, vaddr chunk,
 static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 				unsigned bin)
 {
+	struct glibc_member m = {
+		.want = BLOCK_USED, .set = BLOCK_CACHED, .a = &g->arenas[0],
+		.list = "thread cache bin", .bin = bin,
+	};
+	vaddr head = tcache_entry(g, tc->mem, g->tcache, bin);
 	unsigned count = 0, n = 0;
 	uint64_t entry = 0;
 
-	if (!space_word(g->sp, tcache_entry(g, tc->mem, g->tcache, bin),
-			&entry) ||
-	    !tcache_count(g, tc->mem, g->tcache, bin, &count))
+	if (!space_word(g->sp, head, &entry) ||
+	    !tcache_count(g, tc->mem, g->tcache, bin, &count)) {
+		glibc_note_unread(g, &m, head);
 		return 0;
+	}
 	if (g->tcache == TCACHE_SLOTS)
 		count = g->tcache_count > count ?
 			(unsigned)g->tcache_count - count : 0;
 	while (entry && n <= UINT16_MAX) {
-		struct glibc_member m = {
-			.chunk = entry - 2 * g->W, .want = BLOCK_USED,
-			.set = BLOCK_CACHED, .a = &g->arenas[0],
-			.list = "thread cache bin", .bin = bin,
-		};
 		uint64_t word, size;
 
+		m.chunk = entry - 2 * g->W;
 		if (bin < SMALL_TCACHE_BINS)
 			m.size = g->MIN + (uint64_t)bin * g->A;
 		/* What leads nowhere is said by this, once. */
@@ -594,8 +604,10 @@ static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 		size = word & ~(uint64_t)CHUNK_FLAGS;
 		mark_cached(g, tc, m.chunk, bin, size);
 		n++;
-		if (!space_word(g->sp, entry, &word))
+		if (!space_word(g->sp, entry, &word)) {
+			glibc_note_unread(g, &m, entry);
 			break;
+		}
 		entry = glibc_link(g, entry, word);
 	}
 	return n < count && bin < SMALL_TCACHE_BINS ? count - n : 0;
@@ -743,18 +755,20 @@ static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
 		.list = "fastbin", .bin = bin,
 		.size = g->MIN + (uint64_t)bin * 2 * g->W,
 	};
-	uint64_t chunk, word;
+	vaddr link = a->addr + g->state->fast + (uint64_t)bin * g->W;
+	uint64_t word;
+	bool head = true;
 
-	if (!space_word(g->sp, a->addr + g->state->fast +
-			(uint64_t)bin * g->W, &chunk))
-		return;
-	while (chunk && g->budget) {
+	for (; g->budget; head = false) {
 		g->budget--;
-		m.chunk = chunk;
-		if (!glibc_mark(g, &m) ||
-		    !space_word(g->sp, chunk + 2 * g->W, &word))
+		if (!space_word(g->sp, link, &word)) {
+			glibc_note_unread(g, &m, link);
 			return;
-		chunk = glibc_link(g, chunk + 2 * g->W, word);
+		}
+		m.chunk = head ? word : glibc_link(g, link, word);
+		if (!m.chunk || !glibc_mark(g, &m))
+			return;
+		link = m.chunk + 2 * g->W;
 	}
 }
 

@@ -418,6 +418,19 @@ static void put_second_heap(struct image *m)
 	put_system_mem(m, m->other.arena, 2 * HEAP_SIZE);
 }
 
+/* A chunk that is a mapping of its own; its user address. */
+static vaddr put_mmapped(struct image *m, vaddr base, uint64_t total,
+			 uint64_t offset)
+{
+	vaddr c = base + offset;
+	bool bare = m->k->top == 8;
+
+	put(m, c, offset);
+	put(m, c + m->W, (total - offset - (bare ? 2 * m->W : 0)) | 2);
+	return c + 2 * m->W;
+}
+
+__attribute__((unused))
 static bool walk(struct image *m)
 {
 	struct err err;

@@ -154,17 +154,6 @@ TEST(a_cache_without_a_thread)
 
 /* ---- mappings of their own ---- */
 
-static vaddr put_mmapped(struct image *m, vaddr base, uint64_t total,
-			 uint64_t offset)
-{
-	vaddr c = base + offset;
-	bool bare = m->k->top == 8;
-
-	put(m, c, offset);
-	put(m, c + m->W, (total - offset - (bare ? 2 * m->W : 0)) | 2);
-	return c + 2 * m->W;
-}
-
 static void check_mmapped(unsigned shape)
 {
 	struct image m;
