@@ -13,11 +13,12 @@ COREWALK = elf space pages own module module_file \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_bins glibc_orphan \
 	alloc_glibc
-ANALYSIS = stored stack where usage fragment abortmsg damage standout
+ANALYSIS = stored stack where usage fragment abortmsg damage standout \
+	index roots scan weak edges graph rings reach
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_find build_at report \
 	saved compare compare_build compare_say
-COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot
+COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot cmd_watch
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(REPORT:%=report/%)

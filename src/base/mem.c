@@ -98,7 +98,7 @@ void *mem_map_grow(void *pages, size_t old_size, size_t new_size)
 	void *p;
 
 	if (!old_size)
-		return mem_map(new_size);
+		return mem_map_huge(new_size);
 	p = mremap(pages, old_size, new_size, MREMAP_MAYMOVE);
 	if (p == MAP_FAILED)
 		exhausted(new_size - old_size);

@@ -26,7 +26,7 @@ char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 void *mem_map(size_t size);
 /* The same in large pages where the kernel has them; for what fills up. */
 void *mem_map_huge(size_t size);
-/* Room for more; the pages may move, the new ones are zeroed. */
+/* The same with more room; the pages may move, the new ones are zeroed. */
 void *mem_map_grow(void *pages, size_t old_size, size_t new_size);
 void mem_unmap(void *pages, size_t size);
 /* Gives the tail back; the pages do not move. new_size is not 0. */

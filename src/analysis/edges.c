@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/edges.h"
+
+#include <string.h>
+
+#include "analysis/scan.h"
+#include "base/mem.h"
+
+enum {
+	EDGES_MIN = 1 << 16,
+	/* Read once by the scan, then once more by the census: in the cache. */
+	WINDOW = 64 << 10,
+};
+
+void edges_init(struct edges *e, const struct index *ix,
+		const struct space *sp)
+{
+	*e = (struct edges){ .ix = ix };
+	weak_census_init(&e->census, ix, sp);
+	e->strings = mem_zalloc(((size_t)ix->n / 64 + 1) *
+				sizeof(*e->strings));
+}
+
+void edges_fini(struct edges *e)
+{
+	if (e->dst)
+		mem_unmap(e->dst, e->cap * sizeof(*e->dst));
+	weak_census_fini(&e->census);
+	free(e->slack);
+	free(e->text);
+	free(e->vectors);
+	free(e->strings);
+	*e = (struct edges){ 0 };
+}
+
+/* ---- where an edge starts ---- */
+
+/* The block that holds addr; its start may be far away. */
+static void seek(struct edges *e, vaddr addr)
+{
+	const struct index *ix = e->ix;
+	uint64_t off = addr - ix->base;
+
+	e->block.number = index_number(ix, off);
+	e->block.used = index_used(ix, e->block.number);
+	e->block.start = index_addr(ix, e->block.number);
+	e->block.end = index_next(ix, addr);
+}
+
+/* The next one, which starts where the last one ended. */
+static void step(struct edges *e)
+{
+	e->block.start = e->block.end;
+	e->block.number++;
+	e->block.used = index_used(e->ix, e->block.number);
+	e->block.end = index_next(e->ix, e->block.start);
+}
+
+/* The node that addr lies in, 0 if that is no block in use. */
+static uint32_t source(struct edges *e, vaddr addr)
+{
+	if (addr - e->block.start >= 2 * (e->block.end - e->block.start)) {
+		seek(e, addr);
+	} else if (addr >= e->block.end) {
+		step(e);
+		if (addr >= e->block.end)
+			seek(e, addr);
+	}
+	if (!e->block.used || addr >= e->block.end - e->ix->own)
+		return 0;
+	return e->block.number;
+}
+
+static bool room(struct edges *e)
+{
+	size_t cap = e->cap ? e->cap * 2 : EDGES_MIN;
+
+	if (e->n < e->cap)
+		return true;
+	if (e->n >= e->max_edges) {
+		e->too_many = true;
+		return false;
+	}
+	e->dst = mem_map_grow(e->dst, e->cap * sizeof(*e->dst),
+			      cap * sizeof(*e->dst));
+	e->cap = cap;
+	return true;
+}
+
+static void add_edge(struct edges *e, uint32_t from, uint32_t to)
+{
+	while (e->next <= from)
+		e->off[e->next++] = (uint32_t)e->n;
+	if (room(e))
+		e->dst[e->n++] = to;
+}
+
+/* ---- what is to be said of one ---- */
+
+/* The word's surroundings, cut off at the borders of its block. */
+static struct weak_word around(const struct edges *e,
+			       const struct edges_piece *p, uint64_t at)
+{
+	struct weak_word w = {
+		.bytes = p->bytes + at, .addr = p->start + at,
+		.before = at, .after = p->n - at,
+	};
+
+	if (p->root)
+		return w;
+	w.before = min_u64(w.before, w.addr - e->block.start);
+	w.after = min_u64(w.after, e->block.end - e->ix->own - w.addr);
+	return w;
+}
+
+static bool is_slack(const struct edges *e, const struct edges_piece *p,
+		     vaddr addr)
+{
+	return !p->root && addr + p->word == e->block.end - e->ix->own;
+}
+
+/* The word is the last one of its block: remember of which class. */
+static void note_slack(struct edges *e, const struct edges_piece *p,
+		       uint64_t off)
+{
+	uint64_t at = e->block.start - p->start;
+	uint32_t class;
+
+	/* Its beginning may be in another piece, or in none. */
+	if (e->block.start < p->start)
+		return;
+	class = weak_class_of(&e->census, p->bytes + at, p->n - at, p->word,
+			      e->block.end - e->block.start);
+	if (class == WEAK_NO_CLASS)
+		return;
+	e->census.classes[class].starts += index_starts(e->ix, off);
+	MEM_PUSH(e->slack, e->n_slack, e->cap_slack) =
+		(struct edges_slack){ (uint32_t)e->n, class };
+}
+
+static bool printable(uint8_t c)
+{
+	return c >= 0x20 && c < 0x7f;
+}
+
+/* Does the block begin with a text that ends before the word? */
+static bool behind_text(const struct weak_word *w)
+{
+	const uint8_t *text = w->bytes - w->before;
+
+	return w->before && printable(text[0]) &&
+	       memchr(text, 0, w->before);
+}
+
+static void note_heads(struct edges *e, const struct weak_word *w,
+		       uint32_t to, uint64_t off)
+{
+	uint64_t used;
+
+	if (weak_string_head(e->ix, w, off))
+		e->strings[to >> 6] |= UINT64_C(1) << (to & 63);
+	else if (weak_vector_head(e->ix, w, off, &used))
+		MEM_PUSH(e->vectors, e->n_vectors, e->cap_vectors) =
+			(struct edges_vector){ to, used };
+}
+
+/* The word at at of the piece points to off, which is in block to. */
+static void add(struct edges *e, const struct edges_piece *p, uint64_t at,
+		uint32_t to, uint64_t off)
+{
+	uint32_t from = p->root ? p->root : source(e, p->start + at);
+	struct weak_word w;
+
+	if (!from)
+		return;
+	w = around(e, p, at);
+	if (w.after < p->word)
+		return;
+	if (p->word == 8) {
+		if (weak_in_string(e->ix, &w))
+			to |= GRAPH_WEAK;
+		else if (index_starts(e->ix, off))
+			note_heads(e, &w, to, off);
+		if (!p->root && behind_text(&w))
+			MEM_PUSH(e->text, e->n_text, e->cap_text) =
+				(struct edges_text){ (uint32_t)e->n, from };
+	}
+	if (is_slack(e, p, w.addr))
+		note_slack(e, p, off);
+	add_edge(e, from, to);
+}
+
+/* ---- the pass ---- */
+
+/*
+ * The index lines of all hits are on their way before the first is needed,
+ * and so are those of the bits that say which blocks are in use.
+ */
+static void add_hits(struct edges *e, const struct edges_piece *p,
+		     uint64_t at, const struct scan_hits *hits, size_t n)
+{
+	const struct index *ix = e->ix;
+	uint32_t to[SCAN_WORDS];
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t unit = ix->units[hits->off[i] >> INDEX_UNIT_SHIFT];
+
+		if ((int32_t)unit > 0)
+			__builtin_prefetch(index_word_at(ix, unit,
+							 hits->off[i]));
+	}
+	for (size_t i = 0; i < n; i++) {
+		to[i] = index_number(ix, hits->off[i]);
+		__builtin_prefetch(&ix->used[to[i] >> 6]);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (index_used(ix, to[i]) &&
+		    !index_own_word(ix, hits->off[i]))
+			add(e, p, at + hits->pos[i] * (uint64_t)p->word,
+			    to[i], hits->off[i]);
+}
+
+/* Count the blocks that start in [from, to) of a piece by class. */
+static void count_blocks(struct edges *e, const struct edges_piece *p,
+			 uint64_t from, uint64_t to)
+{
+	const struct index *ix = e->ix;
+	vaddr at = p->start + from, end = p->start + to;
+	uint32_t number;
+
+	if (!index_starts(ix, at - ix->base))
+		at = index_next(ix, at);
+	if (at >= end)
+		return;
+	number = index_number(ix, at - ix->base);
+	while (at < end) {
+		vaddr next = index_next(ix, at);
+		uint64_t off = at - p->start;
+		uint32_t class;
+
+		if (index_used(ix, number)) {
+			class = weak_class_of(&e->census, p->bytes + off,
+					      p->n - off, p->word, next - at);
+			if (class != WEAK_NO_CLASS)
+				e->census.classes[class].blocks++;
+		}
+		at = next;
+		number++;
+	}
+}
+
+static void scan_window(struct edges *e, const struct edges_piece *p,
+			uint64_t from, uint64_t to)
+{
+	uint64_t step_bytes = (uint64_t)SCAN_WORDS * p->word;
+	struct scan_hits hits;
+
+	for (uint64_t at = from; at < to; at += step_bytes) {
+		uint64_t n = min_u64(to - at, step_bytes) / p->word;
+		size_t n_hits = scan_words(p->bytes + at, n, p->word,
+					   e->ix->base, e->ix->span, &hits);
+
+		add_hits(e, p, at, &hits, n_hits);
+	}
+	if (!p->root)
+		count_blocks(e, p, from, to);
+}
+
+void *edges_run(void *arg)
+{
+	struct edges *e = arg;
+
+	e->next = e->first;
+	for (size_t i = 0; i < e->n_pieces; i++) {
+		const struct edges_piece *p = &e->pieces[i];
+
+		e->block.start = e->block.end = 0;
+		for (uint64_t at = 0; at < p->n && !e->too_many; at += WINDOW)
+			scan_window(e, p, at, min_u64(at + WINDOW, p->n));
+	}
+	while (e->next < e->end)
+		e->off[e->next++] = (uint32_t)e->n;
+	return NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pass over memory that finds the edges of a part of the nodes; what one
+ * thread does.  Within analysis/ only.
+ */
+#ifndef ANALYSIS_EDGES_H
+#define ANALYSIS_EDGES_H
+
+#include "analysis/graph.h"
+#include "analysis/weak.h"
+
+/* Bytes that can be read in one piece. */
+struct edges_piece {
+	const uint8_t *bytes;
+	vaddr start;
+	uint64_t n;
+	uint32_t root;		/* the node; 0: blocks, by address */
+	unsigned word;
+};
+
+/* An edge whose weakness is decided when all blocks have been counted. */
+struct edges_slack {
+	uint32_t edge, class;
+};
+
+/* The same, by whether a string owns the block. */
+struct edges_text {
+	uint32_t edge, block;
+};
+
+/* A block that is a vector's, and how many bytes of it are in use. */
+struct edges_vector {
+	uint32_t block;
+	uint64_t used;
+};
+
+struct edges {
+	/* Given: nodes in [first, end) lie in these pieces. */
+	const struct index *ix;
+	const struct edges_piece *pieces;
+	size_t n_pieces;
+	uint32_t first, end;
+	uint32_t *off;		/* of all nodes; ours get filled */
+	uint64_t max_edges;
+
+	/* The result; what is owned is freed by edges_fini(). */
+	uint32_t *dst;		/* owned, cap * 4 bytes from mem_map */
+	size_t n, cap;
+	bool too_many;
+	struct weak_census census;
+	struct edges_slack *slack;	/* owned */
+	size_t n_slack, cap_slack;
+	struct edges_text *text;	/* owned */
+	size_t n_text, cap_text;
+	struct edges_vector *vectors;	/* owned */
+	size_t n_vectors, cap_vectors;
+	uint64_t *strings;		/* owned; bits by number */
+
+	/* Private. */
+	uint32_t next;		/* nodes before it have their off */
+	struct {
+		vaddr start, end;
+		uint32_t number;
+		bool used;
+	} block;		/* the one that is being looked at */
+};
+
+void edges_init(struct edges *e, const struct index *ix,
+		const struct space *sp);
+void edges_fini(struct edges *e);
+
+/* All of it; for pthread_create. */
+void *edges_run(void *edges);
+
+#endif

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/graph.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/edges.h"
+#include "analysis/stored.h"
+#include "base/mem.h"
+
+enum {
+	JOBS = 2,
+	/* Smaller heaps are not worth a thread. */
+	THREAD_MIN = 4 << 20,
+	/* A hole of a sparse file that is worth going round. */
+	HOLE_MIN = 64 << 10,
+};
+
+struct builder {
+	struct graph *g;
+	const struct heap *h;
+	struct edges_piece *pieces;	/* owned */
+	size_t n_pieces, cap_pieces;
+	uint64_t bytes;
+	uint64_t max_bytes;
+	struct edges jobs[JOBS];
+	size_t n_jobs;
+};
+
+/* ---- pieces ---- */
+
+static void add_piece(struct builder *b, const struct edges_piece *piece)
+{
+	MEM_PUSH(b->pieces, b->n_pieces, b->cap_pieces) = *piece;
+	b->bytes += piece->n;
+}
+
+/* What can be read of [from, to), as pieces of whole words. */
+static void add_readable(struct builder *b, vaddr from, vaddr to,
+			 uint32_t root)
+{
+	struct space *sp = b->g->sp;
+
+	from = round_up(from, sp->word);
+	while (from < to) {
+		uint64_t n;
+		const uint8_t *bytes = space_view_max(sp, from, &n);
+		size_t seg;
+
+		if (!bytes) {
+			vaddr next = round_up(from + 1, sp->page);
+
+			/* To where there may be something again. */
+			seg = space_first_seg(sp, from);
+			if (seg < sp->n_segs && from >= sp->segs[seg].start)
+				next = sp->segs[seg].end;
+			else if (seg < sp->n_segs)
+				next = sp->segs[seg].start;
+			else
+				return;
+			from = round_up(next, sp->word);
+			continue;
+		}
+		n = min_u64(n, to - from) & ~(uint64_t)(sp->word - 1);
+		if (!n)
+			return;
+		add_piece(b, &(struct edges_piece){
+			.bytes = bytes, .start = from, .n = n, .root = root,
+			.word = sp->word,
+		});
+		from += n;
+	}
+}
+
+/* The same without large holes of a sparse core: they are zeros. */
+static void add_range(struct builder *b, vaddr from, vaddr to, uint32_t root)
+{
+	struct space *sp = b->g->sp;
+	vaddr at = from, hole, end;
+
+	while (at < to && stored_next_hole(sp, at, to, &hole, &end)) {
+		if (end - hole >= HOLE_MIN) {
+			add_readable(b, from, hole, root);
+			from = end;
+		}
+		at = end;
+	}
+	if (from < to)
+		add_readable(b, from, to, root);
+}
+
+static void add_heaps(struct builder *b)
+{
+	for (size_t i = 0; i < b->h->n_extents; i++) {
+		const struct heap_extent *x = &b->h->extents[i];
+
+		if (x->kind == EXTENT_BLOCKS)
+			/* The last block may have a word behind the end. */
+			add_range(b, x->start + x->user_off,
+				  x->end + x->overlap, 0);
+		else if (x->kind == EXTENT_MMAPPED)
+			add_range(b, x->user, x->end - x->tail, 0);
+	}
+}
+
+static void add_registers(struct builder *b, const struct thread *t,
+			  uint32_t node)
+{
+	uint32_t n = t->n_regs < THREAD_MAX_REGS ? t->n_regs
+						 : THREAD_MAX_REGS;
+
+	if (n)
+		add_piece(b, &(struct edges_piece){
+			.bytes = (const uint8_t *)t->regs, .n = n * 8,
+			.root = node, .word = 8,
+		});
+}
+
+static void add_roots(struct builder *b)
+{
+	const struct graph *g = b->g;
+
+	for (size_t i = 0; i < g->roots.n; i++) {
+		const struct root *r = &g->roots.items[i];
+		uint32_t node = graph_root_node(g, i);
+
+		if (r->kind == ROOT_REGISTERS)
+			add_registers(b, &g->sp->threads[r->thread], node);
+		else
+			add_range(b, r->start, r->end, node);
+	}
+}
+
+/* ---- two halves ---- */
+
+/* The node of the first word of a piece. */
+static uint32_t piece_node(const struct builder *b,
+			   const struct edges_piece *p)
+{
+	const struct index *ix = &b->g->ix;
+
+	if (p->root)
+		return p->root;
+	return index_number(ix, p->start - ix->base);
+}
+
+/* The node of its last word. */
+static uint32_t piece_last(const struct builder *b,
+			   const struct edges_piece *p)
+{
+	const struct index *ix = &b->g->ix;
+
+	if (p->root)
+		return p->root;
+	return index_number(ix, min_u64(p->start + p->n - p->word - ix->base,
+					ix->span - 1));
+}
+
+/* Cut piece i in two at the first block behind offset at; false: none. */
+static bool cut_piece(struct builder *b, size_t i, uint64_t at)
+{
+	struct edges_piece p = b->pieces[i];
+	vaddr start;
+
+	if (p.root)
+		return false;
+	start = index_next(&b->g->ix, p.start + at);
+	if (start >= p.start + p.n)
+		return false;
+	(void)MEM_PUSH(b->pieces, b->n_pieces, b->cap_pieces);
+	memmove(b->pieces + i + 1, b->pieces + i,
+		(b->n_pieces - i - 1) * sizeof(p));
+	b->pieces[i].n = start - p.start;
+	b->pieces[i + 1].bytes += start - p.start;
+	b->pieces[i + 1].start = start;
+	b->pieces[i + 1].n -= start - p.start;
+	return true;
+}
+
+/*
+ * The piece from which on the second half is, at a border of nodes; n_pieces
+ * if there is none behind the middle.
+ */
+static size_t find_middle(struct builder *b)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < b->n_pieces; i++) {
+		if (sum + b->pieces[i].n >= b->bytes / 2)
+			break;
+		sum += b->pieces[i].n;
+	}
+	if (i < b->n_pieces && cut_piece(b, i, b->bytes / 2 - sum))
+		return i + 1;
+	for (i++; i < b->n_pieces; i++)
+		if (piece_node(b, &b->pieces[i]) >
+		    piece_last(b, &b->pieces[i - 1]))
+			return i;
+	return b->n_pieces;
+}
+
+static void add_job(struct builder *b, size_t first, size_t end,
+		    uint32_t first_node, uint32_t end_node)
+{
+	struct edges *job = &b->jobs[b->n_jobs++];
+	uint64_t bytes = b->max_bytes - min_u64(b->max_bytes,
+						b->g->off_bytes);
+
+	edges_init(job, &b->g->ix, b->g->sp);
+	job->pieces = b->pieces + first;
+	job->n_pieces = end - first;
+	job->first = first_node;
+	job->end = end_node;
+	job->off = b->g->off;
+	job->max_edges = min_u64(bytes / 4 / JOBS, UINT32_MAX / JOBS);
+}
+
+static void split(struct builder *b)
+{
+	uint32_t end = b->g->n_nodes;
+	size_t middle = b->bytes < THREAD_MIN ? b->n_pieces : find_middle(b);
+
+	if (middle == b->n_pieces) {
+		add_job(b, 0, b->n_pieces, 0, end);
+	} else {
+		uint32_t node = piece_node(b, &b->pieces[middle]);
+
+		add_job(b, 0, middle, 0, node);
+		add_job(b, middle, b->n_pieces, node, end);
+	}
+}
+
+static void run(struct builder *b)
+{
+	pthread_t thread;
+	bool started = b->n_jobs == 2 &&
+		!pthread_create(&thread, NULL, edges_run, &b->jobs[1]);
+
+	edges_run(&b->jobs[0]);
+	if (started)
+		pthread_join(thread, NULL);
+	else if (b->n_jobs == 2)
+		edges_run(&b->jobs[1]);
+}
+
+/* ---- one graph ---- */
+
+/* The second job's edges go behind those of the first. */
+static void join_edges(struct builder *b)
+{
+	struct graph *g = b->g;
+	struct edges *first = &b->jobs[0], *second = &b->jobs[1];
+	uint32_t shift = (uint32_t)first->n;
+	size_t n = first->n + (b->n_jobs == 2 ? second->n : 0);
+
+	g->dst_bytes = (n + 1) * sizeof(*g->dst);
+	g->dst = mem_map_grow(first->dst, first->cap * sizeof(*g->dst),
+			      g->dst_bytes);
+	first->dst = NULL;
+	first->cap = 0;
+	g->n_edges = (uint32_t)n;
+	g->off[g->n_nodes] = (uint32_t)n;
+	if (b->n_jobs < 2)
+		return;
+	if (second->n)
+		memcpy(g->dst + shift, second->dst,
+		       second->n * sizeof(*g->dst));
+	for (uint32_t i = second->first; i < second->end; i++)
+		g->off[i] += shift;
+}
+
+/* Now that all blocks are counted, it is known what is slack. */
+static void settle_slack(struct builder *b)
+{
+	struct weak_census *all = &b->jobs[0].census;
+	uint32_t *map = mem_alloc(WEAK_CLASSES * sizeof(*map));
+	uint32_t shift = 0;
+
+	if (b->n_jobs == 2)
+		weak_census_add(all, &b->jobs[1].census, map);
+	for (size_t j = 0; j < b->n_jobs; j++) {
+		const struct edges *e = &b->jobs[j];
+
+		for (size_t i = 0; i < e->n_slack; i++) {
+			uint32_t class = e->slack[i].class;
+
+			if (j)
+				class = map[class];
+			if (class != WEAK_NO_CLASS &&
+			    weak_class_slack(&all->classes[class]))
+				b->g->dst[shift + e->slack[i].edge] |=
+					GRAPH_WEAK;
+		}
+		shift = (uint32_t)e->n;
+	}
+	free(map);
+}
+
+static bool is_string(const struct builder *b, uint32_t block)
+{
+	uint64_t bits = b->jobs[0].strings[block >> 6];
+
+	if (b->n_jobs == 2)
+		bits |= b->jobs[1].strings[block >> 6];
+	return bits >> (block & 63) & 1;
+}
+
+/* What lies behind the text in the block of a string. */
+static void settle_text(struct builder *b)
+{
+	uint32_t shift = 0;
+
+	for (size_t j = 0; j < b->n_jobs; j++) {
+		const struct edges *e = &b->jobs[j];
+
+		for (size_t i = 0; i < e->n_text; i++)
+			if (is_string(b, e->text[i].block))
+				b->g->dst[shift + e->text[i].edge] |=
+					GRAPH_WEAK;
+		shift = (uint32_t)e->n;
+	}
+}
+
+/* How many edges start in [from, to), which lies in one block. */
+static uint32_t edges_in(const struct graph *g, vaddr from, vaddr to)
+{
+	uint64_t word;
+	uint32_t n = 0;
+
+	for (; from + 8 <= to; from += 8)
+		if (space_u64(g->sp, from, &word) && index_find(&g->ix, word))
+			n++;
+	return n;
+}
+
+static void settle_vector(struct graph *g, const struct edges_vector *v)
+{
+	vaddr start = index_addr(&g->ix, v->block);
+	uint64_t usable = graph_usable(g, v->block);
+	uint32_t end = g->off[v->block + 1];
+	uint32_t n = end - g->off[v->block];
+
+	if (!n || v->used >= usable)
+		return;
+	n = (uint32_t)min_u64(n, edges_in(g, round_up(start + v->used, 8),
+					  start + usable));
+	for (uint32_t i = end - n; i < end; i++)
+		g->dst[i] |= GRAPH_SPARE;
+}
+
+static int by_block(const void *a, const void *b)
+{
+	const struct edges_vector *x = a, *y = b;
+
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return (x->used < y->used) - (x->used > y->used);
+}
+
+/* Stale copies of a vector's head say less: the most in use counts. */
+static void settle_vectors(struct builder *b)
+{
+	struct edges *e = &b->jobs[0];
+	struct edges *other = &b->jobs[1];
+
+	for (size_t i = 0; b->n_jobs == 2 && i < other->n_vectors; i++)
+		MEM_PUSH(e->vectors, e->n_vectors, e->cap_vectors) =
+			other->vectors[i];
+	if (e->n_vectors)
+		qsort(e->vectors, e->n_vectors, sizeof(*e->vectors),
+		      by_block);
+	for (size_t i = 0; i < e->n_vectors; i++)
+		if (!i || e->vectors[i].block != e->vectors[i - 1].block)
+			settle_vector(b->g, &e->vectors[i]);
+}
+
+/* ---- outside ---- */
+
+static bool too_large(struct err *err, uint64_t max_bytes)
+{
+	return err_set(err, ERR_UNSUPPORTED, "its references would take more "
+		       "than %llu MB of memory",
+		       (unsigned long long)(max_bytes >> 20));
+}
+
+static uint64_t half_of_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2
+				     : GIB;
+}
+
+static bool prepare(struct graph *g, const struct heap *h,
+		    const struct where *w, uint64_t max_bytes,
+		    struct err *err)
+{
+	if (!index_init(&g->ix, h, max_bytes, err))
+		return false;
+	roots_init(&g->roots, g->sp, h, w);
+	if (g->roots.n > GRAPH_NODE - g->ix.n)
+		return err_set(err, ERR_UNSUPPORTED, "too many roots");
+	g->n_nodes = g->ix.n + (uint32_t)g->roots.n;
+	g->off_bytes = ((size_t)g->n_nodes + 1) * sizeof(*g->off);
+	/* A list of nodes to visit will be as long. */
+	if (index_bytes(&g->ix) + 2 * g->off_bytes > max_bytes)
+		return too_large(err, max_bytes);
+	g->off = mem_map_huge(g->off_bytes);
+	return true;
+}
+
+static bool build(struct builder *b, struct err *err)
+{
+	bool ok = true;
+
+	add_heaps(b);
+	add_roots(b);
+	split(b);
+	run(b);
+	for (size_t i = 0; i < b->n_jobs; i++)
+		if (b->jobs[i].too_many)
+			ok = too_large(err, b->max_bytes);
+	if (ok) {
+		join_edges(b);
+		settle_slack(b);
+		settle_text(b);
+		settle_vectors(b);
+	}
+	for (size_t i = 0; i < b->n_jobs; i++)
+		edges_fini(&b->jobs[i]);
+	free(b->pieces);
+	return ok;
+}
+
+bool graph_init(struct graph *g, struct space *sp, const struct heap *h,
+		const struct where *w, uint64_t max_bytes,
+		struct progress *progress, struct err *err)
+{
+	struct builder b = { .g = g, .h = h };
+
+	b.max_bytes = max_bytes ? max_bytes : half_of_memory();
+	*g = (struct graph){ .sp = sp };
+	progress_phase(progress, "looking for references");
+	if (prepare(g, h, w, b.max_bytes, err) && build(&b, err))
+		return true;
+	graph_fini(g);
+	return false;
+}
+
+void graph_fini(struct graph *g)
+{
+	if (g->off)
+		mem_unmap(g->off, g->off_bytes);
+	if (g->dst)
+		mem_unmap(g->dst, g->dst_bytes);
+	roots_fini(&g->roots);
+	index_fini(&g->ix);
+	*g = (struct graph){ 0 };
+}
+
+uint64_t graph_usable(const struct graph *g, uint32_t node)
+{
+	vaddr start = graph_is_root(g, node) ? 0 : index_addr(&g->ix, node);
+
+	return start ? index_next(&g->ix, start) - g->ix.own - start : 0;
+}
+
+static bool word_in(const struct graph *g, vaddr from, vaddr to,
+		    uint32_t block, vaddr *ret)
+{
+	uint64_t v;
+
+	for (from = round_up(from, g->sp->word); from < to;
+	     from += g->sp->word)
+		if (space_word(g->sp, from, &v) &&
+		    index_find(&g->ix, v) == block) {
+			*ret = from;
+			return true;
+		}
+	return false;
+}
+
+bool graph_word(const struct graph *g, uint32_t node, uint32_t block,
+		vaddr *ret)
+{
+	const struct root *r;
+	const struct thread *t;
+	vaddr start;
+
+	if (!graph_is_root(g, node)) {
+		start = index_addr(&g->ix, node);
+		return word_in(g, start, start + graph_usable(g, node),
+			       block, ret);
+	}
+	r = &g->roots.items[node - g->ix.n];
+	if (r->kind != ROOT_REGISTERS)
+		return word_in(g, r->start, r->end, block, ret);
+	t = &g->sp->threads[r->thread];
+	for (uint32_t i = 0; i < t->n_regs && i < THREAD_MAX_REGS; i++)
+		if (index_find(&g->ix, t->regs[i]) == block) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}

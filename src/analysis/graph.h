@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who points to whom.
+ *
+ * Vocabulary.  A *node* is a block, by its number in the index, or a root:
+ * index.n + its place in the list of roots.  An *edge* is a word that lies in
+ * a node and whose value lies in a block in use, anywhere from its first byte
+ * to the last one the program may use.  The edges of a node are a *row*; rows
+ * follow each other in one array, in the order of addresses.
+ *
+ * Nothing says which words are pointers, so every aligned word that could be
+ * one counts.  An edge is *weak* if nobody will ever read its word again: it
+ * lies in the slack at a block's end or in unused space of a string, see
+ * weak.h.  It is *spare* if it lies in a vector's unused capacity.
+ *
+ * Cost.  One pass over the heap and the roots at memory speed with two
+ * threads, four bytes for an edge and for a node, and the index.
+ */
+#ifndef ANALYSIS_GRAPH_H
+#define ANALYSIS_GRAPH_H
+
+#include "analysis/index.h"
+#include "analysis/roots.h"
+#include "base/progress.h"
+
+#define GRAPH_WEAK (UINT32_C(1) << 31)
+#define GRAPH_SPARE (UINT32_C(1) << 30)
+#define GRAPH_NODE (GRAPH_SPARE - 1)
+
+struct graph {
+	struct space *sp;	/* borrowed */
+	struct index ix;
+	struct roots roots;
+	uint32_t n_nodes;
+	uint32_t *off;		/* owned; first edge by node, one more */
+	uint32_t *dst;		/* owned; numbers with GRAPH_WEAK, SPARE */
+	uint32_t n_edges;
+	size_t off_bytes, dst_bytes;
+};
+
+/*
+ * False, with words for the user, if it would take more than max_bytes; 0: a
+ * half of this machine's memory.
+ */
+bool graph_init(struct graph *g, struct space *sp, const struct heap *h,
+		const struct where *w, uint64_t max_bytes,
+		struct progress *progress, struct err *err) MUST_CHECK;
+void graph_fini(struct graph *g);
+
+static inline uint32_t graph_root_node(const struct graph *g, size_t root)
+{
+	return g->ix.n + (uint32_t)root;
+}
+
+static inline bool graph_is_root(const struct graph *g, uint32_t node)
+{
+	return node >= g->ix.n;
+}
+
+/* The bytes that the program may use of a block; 0 if node is none. */
+uint64_t graph_usable(const struct graph *g, uint32_t node);
+
+/*
+ * The first word of a node that points into block; false if none does.  For
+ * registers the address is their place in the thread's list.
+ */
+bool graph_word(const struct graph *g, uint32_t node, uint32_t block,
+		vaddr *ret);
+
+#endif

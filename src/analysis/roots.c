@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/roots.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* Below the stack pointer and yet alive: System V ABI, AMD64, 3.2.2. */
+enum { RED_ZONE = 128 };
+
+/* Everything is sorted by address, and so one pass with cursors will do. */
+struct sweep {
+	struct roots *r;
+	struct space *sp;
+	const struct heap *h;
+	const struct where *w;
+	size_t extent, own, stack;
+	vaddr limit;		/* what is known holds up to here */
+};
+
+const char *root_kind_name(enum root_kind kind)
+{
+	static const char *const names[ROOT_KINDS] = {
+		[ROOT_DATA] = "data",
+		[ROOT_ANONYMOUS] = "anonymous",
+		[ROOT_SHARED] = "shared",
+		[ROOT_UNDECODED] = "undecoded",
+		[ROOT_STACK] = "stack",
+		[ROOT_REGISTERS] = "registers",
+		[ROOT_STALE] = "stale",
+	};
+
+	return names[kind];
+}
+
+static void add_root(struct roots *r, const struct root *root)
+{
+	MEM_PUSH(r->items, r->n, r->cap) = *root;
+	r->bytes[root->kind] += root->end - root->start;
+}
+
+/*
+ * Is addr in the item that starts and ends there?  Behind it the cursor moves
+ * on, and before the next item the limit ends.
+ */
+static bool inside(struct sweep *s, vaddr addr, vaddr start, vaddr end)
+{
+	if (addr < start) {
+		s->limit = min_u64(s->limit, start);
+		return false;
+	}
+	s->limit = min_u64(s->limit, end);
+	return true;
+}
+
+static const struct heap_extent *in_extent(struct sweep *s, vaddr addr)
+{
+	const struct heap *h = s->h;
+
+	while (s->extent < h->n_extents && h->extents[s->extent].end <= addr)
+		s->extent++;
+	if (s->extent == h->n_extents ||
+	    !inside(s, addr, h->extents[s->extent].start,
+		    h->extents[s->extent].end))
+		return NULL;
+	return &h->extents[s->extent];
+}
+
+static bool in_own(struct sweep *s, vaddr addr)
+{
+	const struct heap *h = s->h;
+
+	while (s->own < h->n_own && h->own[s->own].end <= addr)
+		s->own++;
+	return s->own < h->n_own && inside(s, addr, h->own[s->own].start,
+					   h->own[s->own].end);
+}
+
+static const struct where_stack *in_stack(struct sweep *s, vaddr addr)
+{
+	const struct where *w = s->w;
+
+	while (s->stack < w->n_stacks && w->stacks[s->stack].end <= addr)
+		s->stack++;
+	if (s->stack == w->n_stacks ||
+	    !inside(s, addr, w->stacks[s->stack].start,
+		    w->stacks[s->stack].end))
+		return NULL;
+	return &w->stacks[s->stack];
+}
+
+/*
+ * Where the living part of a stack begins.  A thread that runs elsewhere, on
+ * the stack of a signal handler or of a coroutine, may come back to any of its
+ * own.  Of a thread that is gone the C library still needs the descriptor.
+ */
+static vaddr live_from(const struct sweep *s, const struct where_stack *stack)
+{
+	const struct space *sp = s->sp;
+	vaddr from = stack->end;
+	uint64_t red = sp->machine == MACHINE_X86_64 ? RED_ZONE : 0;
+
+	if (stack->thread == WHERE_NO_THREAD)
+		return stack->tcb ? round_down(stack->tcb, sp->word) : from;
+	if (sp->threads[stack->thread].sp < stack->start ||
+	    sp->threads[stack->thread].sp >= stack->end)
+		return stack->start;
+	for (size_t i = 0; i < sp->n_threads; i++) {
+		vaddr at = sp->threads[i].sp;
+
+		if (at >= stack->start && at < stack->end)
+			from = min_u64(from, at - min_u64(red,
+							  at - stack->start));
+	}
+	return round_down(from, sp->word);
+}
+
+static enum root_kind stack_kind(struct sweep *s, vaddr addr,
+				 const struct where_stack *stack)
+{
+	vaddr live = live_from(s, stack);
+
+	if (addr >= live)
+		return ROOT_STACK;
+	s->limit = min_u64(s->limit, live);
+	return ROOT_STALE;
+}
+
+/* False: what is at addr is no root. */
+static bool classify(struct sweep *s, const struct seg *seg, vaddr addr,
+		     struct root *ret)
+{
+	const struct heap_extent *x = in_extent(s, addr);
+	bool own = in_own(s, addr);
+	const struct where_stack *stack = in_stack(s, addr);
+
+	ret->thread = WHERE_NO_THREAD;
+	ret->kind = seg->flags & SEG_SHARED ? ROOT_SHARED :
+		    space_module(s->sp, addr) ? ROOT_DATA : ROOT_ANONYMOUS;
+	if (own)
+		return false;
+	if (x) {
+		ret->kind = x->kind == EXTENT_UNDECODED ? ROOT_UNDECODED
+							: ROOT_ANONYMOUS;
+		return x->kind == EXTENT_UNDECODED ||
+		       x->kind == EXTENT_FOREIGN;
+	}
+	if (stack) {
+		ret->kind = stack_kind(s, addr, stack);
+		ret->thread = stack->thread;
+	}
+	return true;
+}
+
+static bool may_hold_roots(const struct space *sp, const struct seg *seg)
+{
+	if (!(seg->flags & SEG_R) || seg->flags & SEG_KERNEL)
+		return false;
+	if (seg->flags & SEG_SHARED)
+		return seg->flags & SEG_W;
+	return space_seg_private(sp, seg);
+}
+
+static void sweep_seg(struct sweep *s, const struct seg *seg)
+{
+	vaddr end = seg->start + seg->avail;
+	struct root root;
+
+	for (vaddr at = seg->start; at < end; at = s->limit) {
+		s->limit = end;
+		if (!classify(s, seg, at, &root))
+			continue;
+		root.start = at;
+		root.end = s->limit;
+		add_root(s->r, &root);
+	}
+	if (seg->flags & SEG_W && !(seg->flags & SEG_SHARED))
+		s->r->missing_bytes += seg->end - end;
+}
+
+static void find_main_stack(struct sweep *s)
+{
+	s->r->no_main_stack = s->sp->n_threads > 0;
+	for (size_t i = 0; i < s->r->n; i++)
+		if (s->r->items[i].kind == ROOT_STACK)
+			s->r->no_main_stack = false;
+}
+
+void roots_init(struct roots *r, struct space *sp, const struct heap *h,
+		const struct where *w)
+{
+	struct sweep s = { .r = r, .sp = sp, .h = h, .w = w };
+
+	*r = (struct roots){ 0 };
+	for (size_t i = 0; i < sp->n_segs; i++)
+		if (may_hold_roots(sp, &sp->segs[i]))
+			sweep_seg(&s, &sp->segs[i]);
+	find_main_stack(&s);
+	for (uint32_t i = 0; i < sp->n_threads; i++)
+		add_root(r, &(struct root){
+			.kind = ROOT_REGISTERS, .thread = i,
+		});
+}
+
+void roots_fini(struct roots *r)
+{
+	free(r->items);
+	*r = (struct roots){ 0 };
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/weak.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+	SLACK_BLOCKS = 50,	/* fewer say nothing about a class */
+	SLACK_PERCENT = 10,	/* as many starts: the word may be in use */
+	TEXT_LOOK = 16,		/* printable bytes that make a text */
+	STRING_LOCAL = 15,	/* longest text inside a std::string */
+	/* A block has less slack than this beyond what was asked for. */
+	SLACK_MAX = 24,
+};
+
+/* What a first word can be if it is no address of a module. */
+enum first_word {
+	FIRST_OTHER,
+	FIRST_HEAP,
+	FIRST_ZERO,
+	FIRST_TEXT,
+	FIRST_SMALL,
+};
+
+static uint64_t load8(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, 8);
+	return v;
+}
+
+/* ---- classes ---- */
+
+/* Modules with no heap between them are one range. */
+static bool heap_between(const struct index *ix, vaddr start, vaddr end)
+{
+	size_t first, last;
+
+	if (end <= ix->base || start >= ix->base + ix->span)
+		return false;
+	first = start <= ix->base ? 0 :
+		(start - ix->base) >> INDEX_UNIT_SHIFT;
+	last = min_u64((end - ix->base) >> INDEX_UNIT_SHIFT,
+		       ix->n_units - 1);
+	for (size_t u = first; u <= last; u++)
+		if (ix->units[u])
+			return true;
+	return false;
+}
+
+void weak_census_init(struct weak_census *c, const struct index *ix,
+		      const struct space *sp)
+{
+	*c = (struct weak_census){ .ix = ix };
+	c->classes = mem_zalloc(WEAK_CLASSES * sizeof(*c->classes));
+	for (size_t i = 0; i < sp->n_modules; i++) {
+		const struct module *m = &sp->modules[i];
+		struct weak_range *last = c->n_code ?
+			&c->code[c->n_code - 1] : NULL;
+
+		if (last && m->start - last->end < GIB &&
+		    !heap_between(ix, last->end, m->start))
+			last->end = max_u64(last->end, m->end);
+		else
+			MEM_PUSH(c->code, c->n_code, c->cap_code) =
+				(struct weak_range){ m->start, m->end };
+	}
+}
+
+void weak_census_fini(struct weak_census *c)
+{
+	free(c->classes);
+	free(c->code);
+	*c = (struct weak_census){ 0 };
+}
+
+static bool is_text(const uint8_t *bytes, uint64_t n)
+{
+	if (n < TEXT_LOOK)
+		return false;
+	for (int i = 0; i < TEXT_LOOK; i++)
+		if (bytes[i] < 0x20 || bytes[i] > 0x7e)
+			return false;
+	return true;
+}
+
+static bool in_code(const struct weak_census *c, vaddr addr)
+{
+	size_t lo = 0, hi = c->n_code;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->code[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < c->n_code && addr >= c->code[lo].start;
+}
+
+static uint64_t first_of(const struct weak_census *c, const uint8_t *bytes,
+			 uint64_t n, unsigned word)
+{
+	uint64_t v = 0;
+
+	if (n < word)
+		return FIRST_OTHER;
+	memcpy(&v, bytes, word);
+	if (!v)
+		return FIRST_ZERO;
+	if (v < 65536)
+		return FIRST_SMALL;
+	if (!(v & (word - 1)) && in_code(c, v))
+		return v;
+	if (v - c->ix->base < c->ix->span)
+		return FIRST_HEAP;
+	return is_text(bytes, n) ? FIRST_TEXT : FIRST_OTHER;
+}
+
+static uint32_t class_place(struct weak_census *c, uint64_t first,
+			    uint64_t size)
+{
+	uint64_t hash = (first + size * UINT64_C(0xd6e8feb86659fd93)) *
+			UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t at = (uint32_t)(hash >> 50);
+
+	while (c->classes[at].size) {
+		if (c->classes[at].size == size &&
+		    c->classes[at].first == first)
+			return at;
+		at = (at + 1) & (WEAK_CLASSES - 1);
+	}
+	if (c->n > WEAK_CLASSES / 4 * 3)
+		return WEAK_NO_CLASS;
+	c->n++;
+	c->classes[at].first = first;
+	c->classes[at].size = size;
+	return at;
+}
+
+uint32_t weak_class_of(struct weak_census *c, const uint8_t *bytes,
+		       uint64_t n, unsigned word, uint64_t size)
+{
+	return class_place(c, first_of(c, bytes, n, word), size);
+}
+
+void weak_census_add(struct weak_census *c, const struct weak_census *other,
+		     uint32_t *map)
+{
+	for (uint32_t i = 0; i < WEAK_CLASSES; i++) {
+		const struct weak_class *from = &other->classes[i];
+
+		map[i] = WEAK_NO_CLASS;
+		if (!from->size)
+			continue;
+		map[i] = class_place(c, from->first, from->size);
+		if (map[i] == WEAK_NO_CLASS)
+			continue;
+		c->classes[map[i]].blocks += from->blocks;
+		c->classes[map[i]].starts += from->starts;
+	}
+}
+
+bool weak_class_slack(const struct weak_class *class)
+{
+	return class->blocks >= SLACK_BLOCKS &&
+	       (uint64_t)class->starts * 100 <
+	       (uint64_t)class->blocks * SLACK_PERCENT;
+}
+
+/* ---- strings and vectors ---- */
+
+/* Bytes of the block that starts at off for the program. */
+static uint64_t usable_at(const struct index *ix, uint64_t off)
+{
+	vaddr addr = ix->base + off;
+
+	return index_next(ix, addr) - ix->own - addr;
+}
+
+/* Was the block asked for so many bytes? */
+static bool fits(const struct index *ix, uint64_t off, uint64_t bytes)
+{
+	uint64_t usable = usable_at(ix, off);
+
+	return usable >= bytes && usable - bytes < SLACK_MAX;
+}
+
+static bool text_lengths(uint64_t length, uint64_t capacity)
+{
+	return capacity > STRING_LOCAL && length <= capacity &&
+	       capacity < UINT64_C(1) << 40;
+}
+
+/* A text of len bytes, at most 15, ends in a zero. */
+static bool local_text(const uint8_t *text, uint64_t len)
+{
+	return len <= STRING_LOCAL && !text[len];
+}
+
+bool weak_in_string(const struct index *ix, const struct weak_word *w)
+{
+	const uint8_t *p = w->bytes;
+
+	if (w->before < 16)
+		return false;
+	/* The first word of a short text. */
+	if (load8(p - 16) == w->addr && w->after >= 16 &&
+	    local_text(p, load8(p - 8)))
+		return true;
+	if (w->before < 24)
+		return false;
+	/* Its second word. */
+	if (load8(p - 24) == w->addr - 8)
+		return local_text(p - 8, load8(p - 16));
+	/* The second word of the space of a long one. */
+	if (!text_lengths(load8(p - 16), load8(p - 8)))
+		return false;
+	uint64_t off = load8(p - 24) - ix->base;
+
+	return index_starts(ix, off) &&
+	       index_used(ix, index_number(ix, off)) &&
+	       fits(ix, off, load8(p - 8) + 1);
+}
+
+bool weak_string_head(const struct index *ix, const struct weak_word *w,
+		      uint64_t off)
+{
+	if (w->after < 24 ||
+	    !text_lengths(load8(w->bytes + 8), load8(w->bytes + 16)))
+		return false;
+	return fits(ix, off, load8(w->bytes + 16) + 1);
+}
+
+bool weak_vector_head(const struct index *ix, const struct weak_word *w,
+		      uint64_t off, uint64_t *ret_used)
+{
+	uint64_t start = ix->base + off, used, size;
+
+	if (w->after < 24)
+		return false;
+	used = load8(w->bytes + 8) - start;
+	size = load8(w->bytes + 16) - start;
+	if (used >= size || size >= UINT64_C(1) << 40 || !fits(ix, off, size))
+		return false;
+	*ret_used = used;
+	return true;
+}
