@@ -477,21 +477,23 @@ static void fill_unsorted(struct worker *w)
 	w->unsorted = p;
 }
 
-/* Blocks just below the threshold of a mapping, until there are n heaps. */
+/*
+ * Blocks just below the threshold of a mapping, until there are n heaps.
+ * A third of them is freed again; the rest stays.
+ */
 static void many_heaps(struct worker *w, long n)
 {
 	const size_t size = 100000;
 	size_t count = (n - 1) * (HEAP_MAX / size + 1);
+	void **p = pages(count * sizeof(*p));
 
 	for (size_t i = 0; i < count; i++) {
-		size_t s = below(w, w->n_slots);
-		void *p = take('m', 0, size, true);
-
-		fill(w, p, size);
-		if (w->slots[s])
-			give(let_go(w, s));
-		hold(w, s, p, size);
+		p[i] = take('m', 0, size, true);
+		fill(w, p[i], size);
 	}
+	for (size_t i = 0; i + 1 < count; i++)
+		if (!below(w, 3))
+			give(p[i]);
 }
 
 static void foreign_sbrk(struct worker *w)
@@ -748,6 +750,15 @@ static void options(int argc, char **argv)
 /* The lines of malloc_info behind the rest, each marked. */
 static void append_info(FILE *f, const char *path, const char *text)
 {
+	const char *largest = text;
+	long most = 1;
+
+	while ((largest = strstr(largest, "\"subheaps\" size=\""))) {
+		largest += strlen("\"subheaps\" size=\"");
+		most = atol(largest) > most ? atol(largest) : most;
+	}
+	if (threads && most < heaps)
+		die("glibc_truth: too few heaps\n");
 	for (const char *end; (end = strchr(text, '\n')); text = end + 1)
 		fprintf(f, "X %.*s\n", (int)(end - text), text);
 	unlink(path);
