@@ -75,6 +75,7 @@ extern const struct option common_options[COMMON_OPTIONS];
 extern const struct command command_analyze;
 extern const struct command command_diff;
 extern const struct command command_snapshot;
+extern const struct command command_watch;
 
 /*
  * Fill values from argv[1] on; what is no option goes to rest.  Anything that

@@ -11,6 +11,7 @@ static const struct command *const commands[] = {
 	&command_analyze,
 	&command_snapshot,
 	&command_diff,
+	&command_watch,
 };
 
 static void write_help(struct out *o)

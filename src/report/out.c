@@ -40,12 +40,20 @@ static void flush(struct out *o)
 	o->len = 0;
 }
 
+bool out_flush(struct out *o)
+{
+	flush(o);
+	return !o->error;
+}
+
 /* Did heapcore write the file that starts with head? */
 static bool is_report(const char *head)
 {
 	static const char *const starts[] = {
 		"{\n  \"schema\": \"heapcore-",
 		"{\"address\":\"0x",
+		"{ \"kind\": \"look\"",
+		WATCH_HEADING,
 		BLOCKS_HEADING,
 	};
 	const char *second = strchr(head, '\n');
@@ -168,6 +176,23 @@ bool out_open(struct out *o, const char *path, bool force, struct err *err)
 	return false;
 }
 
+bool out_publish(struct out *o, struct err *err)
+{
+	if (o->first_line)
+		return not_own(o->path, err);
+	if (o->temporary && rename(o->temporary, o->path))
+		return err_system(err, "%s", o->path);
+	if (o->temporary)
+		*o->temporary = '\0';
+	return out_flush(o);
+}
+
+/* A file that has its name already gets no other. */
+static bool has_temporary(const struct out *o)
+{
+	return o->temporary && *o->temporary;
+}
+
 bool out_close(struct out *o, struct err *err)
 {
 	bool ok;
@@ -182,7 +207,7 @@ bool out_close(struct out *o, struct err *err)
 	if (close(o->fd) && !o->error)
 		o->error = errno;
 	o->fd = -1;
-	if (!o->error && o->temporary) {
+	if (!o->error && has_temporary(o)) {
 		if (rename(o->temporary, o->path))
 			o->error = errno;
 		else
@@ -199,7 +224,7 @@ void out_abandon(struct out *o)
 {
 	if (o->path && o->fd >= 0)
 		close(o->fd);
-	if (o->temporary && *o->temporary)
+	if (has_temporary(o))
 		unlink(o->temporary);
 	free(o->temporary);
 	free(o->path);

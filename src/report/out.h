@@ -36,6 +36,13 @@ bool out_open(struct out *o, const char *path, bool force, struct err *err)
 /* Flush, check, and put a file in its place; frees everything either way. */
 bool out_close(struct out *o, struct err *err) MUST_CHECK;
 
+/*
+ * For what is read while it is written: the file gets its name now, and what
+ * was added so far goes there.  False if something could not be written.
+ */
+bool out_publish(struct out *o, struct err *err) MUST_CHECK;
+bool out_flush(struct out *o) MUST_CHECK;
+
 /* Give up: a file leaves nothing behind. */
 void out_abandon(struct out *o);
 

@@ -23,6 +23,8 @@
 
 /* What the second line of the text has. */
 #define REPORT_OF_MEMORY " of private memory, "
+/* How the text of heapcore watch begins. */
+#define WATCH_HEADING "watch of process "
 
 /*
  * A kind of report: its sections, in the order of every output.  Text has no

@@ -31,6 +31,17 @@ void table_fini(struct table *t)
 	str_fini(&t->pool);
 }
 
+void table_clear(struct table *t)
+{
+	free(t->order);
+	free(t->total);
+	t->order = NULL;
+	t->total = NULL;
+	t->n_cells = t->n_rows = 0;
+	t->in_total = false;
+	str_clear(&t->pool);
+}
+
 void table_retitle(struct table *t, size_t column, const char *title)
 {
 	if (!t->titles)

@@ -112,6 +112,9 @@ void table_init(struct table *t, const char *name, const char *title,
 		const struct column *columns, size_t n_columns);
 void table_fini(struct table *t);
 
+/* No rows, but what was allocated stays for those to come. */
+void table_clear(struct table *t);
+
 /* Another title for a column, in text; static. */
 void table_retitle(struct table *t, size_t column, const char *title);
 const char *table_column_title(const struct table *t, size_t column);

@@ -122,7 +122,10 @@ static void format_number(const struct layout *l, size_t column,
 		num_format_share(ret, c->share);
 		break;
 	case COLUMN_SECONDS:
-		snprintf(ret, NUM_MAX, "%.1f s", c->share);
+		if (l->style->stream && c->share < 1)
+			snprintf(ret, NUM_MAX, "%.1fms", 1000 * c->share);
+		else
+			snprintf(ret, NUM_MAX, "%.1f s", c->share);
 		break;
 	case COLUMN_ADDR:
 		snprintf(ret, NUM_MAX, "0x%" PRIx64, c->u);
