@@ -5,7 +5,7 @@
 srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
-BASE = err mem str num temp progress
+BASE = err mem str num rand temp progress
 COREWALK = elf space pages own module module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
 	live_proc live_check live_stop live_pages live_note live_copy \
@@ -15,13 +15,15 @@ COREWALK = elf space pages own module module_file \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg damage standout \
 	index roots scan weak edges graph rings reach
+SAMPLER = geom profile
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_find build_at report \
 	saved compare compare_build compare_say
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot cmd_watch
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
-	$(ANALYSIS:%=analysis/%) $(REPORT:%=report/%)
+	$(ANALYSIS:%=analysis/%) $(SAMPLER:%=sampler/%) \
+	$(REPORT:%=report/%)
 PAGES = $(wildcard $(srcdir)/man/*.[1-9])
 
 # Without config.mk, these do all set-up themselves and install what is
@@ -42,12 +44,13 @@ endif
 
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wwrite-strings
-FLAGS = -std=gnu11 -D_GNU_SOURCE= $(WARN) $(WERROR) -DVERSION='"$(VERSION)"' \
+FLAGS = -std=gnu11 -ffp-contract=off -D_GNU_SOURCE= $(WARN) $(WERROR) \
+	-DVERSION='"$(VERSION)"' \
 	-I$(srcdir)/src $(LIB_CFLAGS) $(HARDEN_CFLAGS) $(SANITIZE) \
 	$(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(HARDEN_CFLAGS) $(SANITIZE) $(CFLAGS) $(HARDEN_LDFLAGS) \
 	$(LDFLAGS)
-ALL_LIBS = $(LIB_LIBS) $(LIBS)
+ALL_LIBS = $(LIB_LIBS) $(LIBS) -lm
 
 programs = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/$(1)))
 UNIT = $(call programs,tests/unit/test_*.c)
