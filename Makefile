@@ -17,7 +17,7 @@ ANALYSIS = stored stack where usage fragment abortmsg damage standout \
 	index roots scan weak edges graph rings reach
 SAMPLER = geom profile
 REPORT = out table text json csv filter blocks build_target build_heap \
-	build_arenas build_find build_at report \
+	build_arenas build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot cmd_watch
 

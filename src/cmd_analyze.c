@@ -14,6 +14,7 @@
 #include "report/blocks.h"
 #include "report/filter.h"
 #include "report/report.h"
+#include "sampler/geom.h"
 
 struct args {
 	struct common common;
@@ -23,6 +24,7 @@ struct args {
 	const char *filter;
 	bool blocks;
 	const char *at;
+	const char *sample, *seed;
 	struct list files;
 };
 
@@ -48,6 +50,11 @@ static const struct option block_options[] = {
 	  OPTION_FLAG, ARG(blocks) },
 	{ 0, "at", "ADDR", "what is at this address", OPTION_VALUE,
 	  ARG(at) },
+	{ 0, "sample", "RATE", "what a sampler would see of the blocks at\n"
+	  "this many bytes a sample, and how wrong it is", OPTION_VALUE,
+	  ARG(sample) },
+	{ 0, "seed", "N", "of the generator for --sample [1]", OPTION_VALUE,
+	  ARG(seed) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used, free,\n"
 	  "free_share, undecoded, findings; may be repeated",
 	  OPTION_LIST, ARG(report.fail_if) },
@@ -103,6 +110,33 @@ static bool set_sections(struct run *run, struct err *err)
 	o->sections = report_default_sections(o->kind, a->common.json);
 	if (a->filter)
 		o->sections |= 1u << SECTION_CLASSES;
+	return true;
+}
+
+/* It comes with the other sections; as CSV it is the only one. */
+static bool set_sample(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	struct report_options *o = &run->options;
+
+	o->sample_seed = 1;
+	if (a->seed && !num_parse_u64(a->seed, &o->sample_seed))
+		return err_set(err, ERR_USAGE, "--seed: '%.40s' is no number",
+			       a->seed);
+	if (a->seed && !a->sample)
+		return err_set(err, ERR_USAGE, "--seed is for --sample");
+	if (!a->sample)
+		return true;
+	if (a->blocks || a->at)
+		return err_set(err, ERR_USAGE, "--sample makes a table: no "
+			       "--blocks, no --at");
+	if (!num_parse_size(a->sample, &o->sample_rate) || !o->sample_rate ||
+	    o->sample_rate > SAMPLER_MAX_RATE)
+		return err_set(err, ERR_USAGE, "--sample: '%.40s' is no rate "
+			       "from 1 to 1T", a->sample);
+	if (a->report.csv && !a->report.only)
+		o->sections = 0;
+	o->sections |= 1u << SECTION_SAMPLE;
 	return true;
 }
 
@@ -167,7 +201,8 @@ static bool prepare(struct run *run, struct err *err)
 	run->options.kind = &report_analyze;
 	return check_files(a, err) &&
 	       report_args_shape(&a->report, &a->common, &run->options, err) &&
-	       set_sections(run, err) && set_filter(run, err) &&
+	       set_sections(run, err) && set_sample(run, err) &&
+	       set_filter(run, err) &&
 	       conditions_compile(&run->conditions, &a->report.fail_if, totals,
 				  n, err) &&
 	       subject_allocator(&a->how, &run->allocator, err) &&

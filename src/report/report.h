@@ -61,6 +61,7 @@ enum section {
 	SECTION_ALLOCATORS,
 	SECTION_ARENAS,
 	SECTION_CLASSES,
+	SECTION_SAMPLE,		/* with --sample only */
 	SECTION_FRAGMENTATION,
 	SECTION_RESIDENCY,
 	SECTION_THREADS,
@@ -71,7 +72,7 @@ enum section {
 	SECTION_ABORT,		/* with findings */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 16 };
+enum { SECTIONS = 17 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -97,6 +98,7 @@ struct report_options {
 	const char *sort;	/* a column of the only section; or NULL */
 	const struct filter *filter;	/* of blocks; or NULL */
 	const char *filter_text;	/* as the user wrote it */
+	uint64_t sample_rate, sample_seed;	/* SECTION_SAMPLE */
 	const char *row_filter;	/* for the rows of the only section; or NULL */
 };
 

@@ -48,6 +48,7 @@ enum column_flag {
 	COLUMN_PATH = 1 << 6,
 	COLUMN_OF_TOTAL = 1 << 7,	/* whole is the total row's */
 	COLUMN_RAW = 1 << 8,		/* bytes of the target: escape them */
+	COLUMN_SIGN = 1 << 9,		/* a share with + or - */
 };
 
 struct column {

@@ -119,7 +119,10 @@ static void format_number(const struct layout *l, size_t column,
 			 c->i);
 		break;
 	case COLUMN_SHARE:
-		num_format_share(ret, c->share);
+		if (l->t->columns[column].flags & COLUMN_SIGN)
+			snprintf(ret, NUM_MAX, "%+.1f%%", 100 * c->share);
+		else
+			num_format_share(ret, c->share);
 		break;
 	case COLUMN_SECONDS:
 		if (l->style->stream && c->share < 1)
