@@ -12,6 +12,7 @@
 
 enum {
 	RESYNC_STEPS = 64,	/* a chain this long is no accident */
+	SWALLOWED = 4,		/* nor are so many chunks inside of one */
 	MAX_RESYNCS = 4096,	/* in one process; then the rest is given up */
 };
 
@@ -395,12 +396,12 @@ static vaddr next_anchor(const struct glibc_arena *a, vaddr addr, vaddr end)
 }
 
 /*
- * The earliest address behind q where the arena's chunks go on: a chain that
- * reaches top, a fencepost or RESYNC_STEPS, and meets the next address that a
- * list names.  0 if there is none.
+ * The earliest address behind q, and below limit, where the arena's chunks go
+ * on: a chain that reaches top, a fencepost or RESYNC_STEPS, and meets the
+ * next address that a list names.  0 if there is none.
  */
 static vaddr resync(struct glibc *g, struct glibc_arena *a, vaddr q,
-		    vaddr end, bool after_fence)
+		    vaddr limit, vaddr end, bool after_fence)
 {
 	vaddr y = after_fence ? q : q + g->MIN;
 	vaddr last;
@@ -408,7 +409,7 @@ static vaddr resync(struct glibc *g, struct glibc_arena *a, vaddr q,
 	if (g->resyncs++ >= MAX_RESYNCS)
 		return 0;
 	glibc_collect_anchors(g, a);
-	for (y = glibc_first_chunk(g, y); y < end && g->budget; y += g->A) {
+	for (y = glibc_first_chunk(g, y); y < limit && g->budget; y += g->A) {
 		uint64_t s;
 
 		if (y == a->top)
@@ -431,6 +432,39 @@ static vaddr resync(struct glibc *g, struct glibc_arena *a, vaddr q,
 			return y;
 	}
 	return 0;
+}
+
+/* How many chunks follow each other from p to q, at most `most'. */
+static unsigned count_chain(struct glibc *g, vaddr p, vaddr q, unsigned most)
+{
+	unsigned n = 0;
+	uint64_t s;
+
+	for (; n < most && p < q && space_word(g->sp, p + g->W, &s); n++)
+		p += s & ~(uint64_t)CHUNK_FLAGS;
+	return n;
+}
+
+/*
+ * A size that was overwritten with a larger one leads into the middle of a
+ * block, where the walk ends.  Then sound chunks go on inside of the block
+ * before: it is the damaged one.  A few may be stale headers in its data.
+ */
+static void step_back(struct run *r, struct heap_extent *x)
+{
+	struct glibc *g = r->g;
+	uint64_t word;
+	vaddr y;
+
+	if (!r->before || extent_state(x, r->before) != BLOCK_USED ||
+	    r->at - r->before < SWALLOWED * g->MIN)
+		return;
+	y = resync(g, r->a, r->before, r->at, r->end, false);
+	if (!y || count_chain(g, y, r->at, SWALLOWED) < SWALLOWED ||
+	    !space_word(g->sp, r->before + g->W, &word))
+		return;
+	r->at = r->before;
+	r->size_word = word;
 }
 
 static void note_damage(struct run *r, enum stop stop, vaddr resumed)
@@ -467,7 +501,7 @@ static vaddr walk_gap(struct run *r, enum stop stop, vaddr end)
 {
 	struct glibc *g = r->g;
 	bool foreign = stop == STOP_FENCE && r->a->main;
-	vaddr next = resync(g, r->a, r->at, end, stop == STOP_FENCE);
+	vaddr next = resync(g, r->a, r->at, end, end, stop == STOP_FENCE);
 
 	if (!next && foreign)
 		return 0;
@@ -505,6 +539,8 @@ static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
 			STOP_HOLE;
 		vaddr next;
 
+		if (stop == STOP_BAD)
+			step_back(&r, &h->extents[x]);
 		heap_trim_extent(h, x, r.at);
 		at = r.at;
 		progress_step(g->progress, at - start, end - start, 0, NULL);
@@ -669,7 +705,9 @@ vaddr glibc_next_page(const struct glibc *g, vaddr p, vaddr limit)
 	const struct seg *seg;
 
 	for (p += page; p < limit; p = round_up(seg->end, page)) {
-		seg = space_seg(g->sp, p);
+		/* Headers were written: no page without bytes has one. */
+		p = max_u64(p, round_down(space_next_stored(g->sp, p), page));
+		seg = p < limit ? space_seg(g->sp, p) : NULL;
 		if (!seg)
 			return limit;
 		if (p - seg->start < seg->avail)

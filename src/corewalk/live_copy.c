@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -368,12 +369,28 @@ static bool copy_runs(struct copier *c, const struct seg *seg, size_t *run)
 	return copy_range(c, from, to, seg->core_off + (from - seg->start));
 }
 
-/* The vdso is the kernel's: no page of it is anybody's. */
+/*
+ * The vdso is the same in all processes.  Ours is read: the pages that the
+ * other process has not used yet are not to become pages that it has.
+ */
+static bool copy_own_vdso(struct copier *c, const struct seg *seg)
+{
+	vaddr ours = getauxval(AT_SYSINFO_EHDR);
+	struct copier own = *c;
+	bool ok;
+
+	own.mem_fd = ours ? open("/proc/self/mem", O_RDONLY | O_CLOEXEC) : -1;
+	if (own.mem_fd < 0)
+		return false;
+	ok = copy_range(&own, ours, ours + seg->stored, seg->core_off);
+	close(own.mem_fd);
+	return ok;
+}
+
 static bool copy_seg(struct copier *c, const struct seg *seg, size_t *run)
 {
-	if (seg->flags & SEG_KERNEL)
-		return copy_range(c, seg->start, seg->start + seg->stored,
-				  seg->core_off);
+	if (seg->flags & SEG_KERNEL && copy_own_vdso(c, seg))
+		return true;
 	return copy_runs(c, seg, run);
 }
 

@@ -338,29 +338,37 @@ bool space_string(struct space *sp, vaddr addr, char *ret, size_t max)
 
 /* ---- what is stored ---- */
 
-/* Bytes of the file's [start, end) that are in a run of data. */
-static uint64_t in_runs(const struct space *sp, uint64_t start, uint64_t end)
+/* The first run of data that ends behind off; n_runs if none does. */
+static size_t first_run(const struct space *sp, uint64_t off)
 {
 	size_t lo = 0;
 	size_t n = sp->n_runs;
-	uint64_t sum = 0;
 
-	if (!sp->runs)
-		return end - start;
-	/* The first run that ends behind start. */
 	while (n) {
 		size_t half = n / 2;
 
-		if (sp->runs[lo + half].end <= start) {
+		if (sp->runs[lo + half].end <= off) {
 			lo += half + 1;
 			n -= half + 1;
 		} else {
 			n = half;
 		}
 	}
-	for (; lo < sp->n_runs && sp->runs[lo].start < end; lo++)
-		sum += min_u64(end, sp->runs[lo].end) -
-		       max_u64(start, sp->runs[lo].start);
+	return lo;
+}
+
+/* Bytes of the file's [start, end) that are in a run of data. */
+static uint64_t in_runs(const struct space *sp, uint64_t start, uint64_t end)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	if (!sp->runs)
+		return end - start;
+	for (i = first_run(sp, start);
+	     i < sp->n_runs && sp->runs[i].start < end; i++)
+		sum += min_u64(end, sp->runs[i].end) -
+		       max_u64(start, sp->runs[i].start);
 	return sum;
 }
 
@@ -381,6 +389,27 @@ uint64_t space_stored(struct space *sp, vaddr start, vaddr end)
 				       seg->core_off + (to - seg->start));
 	}
 	return sum;
+}
+
+vaddr space_next_stored(struct space *sp, vaddr addr)
+{
+	size_t i, run;
+
+	for (i = space_first_seg(sp, addr); i < sp->n_segs; i++) {
+		const struct seg *seg = &sp->segs[i];
+		uint64_t at = addr > seg->start ? addr - seg->start : 0;
+
+		if (at < seg->stored && sp->runs) {
+			run = first_run(sp, seg->core_off + at);
+			if (run == sp->n_runs)
+				continue;
+			at = max_u64(seg->core_off + at, sp->runs[run].start) -
+			     seg->core_off;
+		}
+		if (at < seg->stored)
+			return seg->start + at;
+	}
+	return UINT64_MAX;
 }
 
 /* ---- kinds of segments ---- */

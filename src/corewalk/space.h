@@ -221,6 +221,13 @@ bool space_string(struct space *sp, vaddr addr, char *ret, size_t max);
 uint64_t space_stored(struct space *sp, vaddr start, vaddr end);
 
 /*
+ * The first address at or behind addr whose byte is stored, for a search of
+ * what was written to: it passes over what a process reserved and did not
+ * touch, which can be terabytes.  UINT64_MAX if there is none.
+ */
+vaddr space_next_stored(struct space *sp, vaddr addr);
+
+/*
  * Private memory of the process: mapped readable or writable, not shared, not
  * the kernel's, and not a mere reservation.  File mappings count if they are
  * writable or if the core stores some of them, the first page of a file apart.
