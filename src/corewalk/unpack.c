@@ -245,9 +245,65 @@ static enum unpack_end no_memory(struct sink *s)
 	return UNPACK_DAMAGED;
 }
 
+/*
+ * A large frame that was all zeros.  Snapshots repeat it for what a process
+ * has reserved and not touched, which can be terabytes: once seen, the same
+ * bytes again are skipped.
+ */
+struct zero_frame {
+	const uint8_t *packed;	/* borrowed from the input; NULL: none yet */
+	uint64_t packed_size, size;
+	uint64_t from, data, pos;	/* of the frame that is being decoded */
+	bool large;			/* it might be one */
+};
+
+enum { LARGE_FRAME = 16 << 20 };
+
+/* At in_pos a frame begins; false to stop. */
+static bool begin_frame(struct sink *s, struct zero_frame *z,
+			const uint8_t *data, uint64_t size, size_t *in_pos)
+{
+	unsigned long long content;
+
+	while (z->packed && size - *in_pos >= z->packed_size &&
+	       !memcmp(data + *in_pos, z->packed, z->packed_size)) {
+		if (!flush(s, false) || z->size > s->limit - s->pos)
+			return false;
+		s->pos += z->size;
+		*in_pos += z->packed_size;
+		progress_step(s->job->progress, *in_pos, s->in_size, 0, NULL);
+	}
+	content = ZSTD_getFrameContentSize(data + *in_pos, size - *in_pos);
+	z->large = s->has_limit && content >= LARGE_FRAME &&
+		   content < ZSTD_CONTENTSIZE_ERROR;
+	if (z->large && !flush(s, false))
+		return false;
+	z->from = *in_pos;
+	z->data = s->data;
+	z->pos = s->pos;
+	return true;
+}
+
+/* The frame ended at in_pos; false to stop. */
+static bool end_frame(struct sink *s, struct zero_frame *z,
+		      const uint8_t *data, size_t in_pos)
+{
+	if (!z->large)
+		return true;
+	if (!flush(s, false))
+		return false;
+	if (s->data == z->data && s->pos > z->pos) {
+		z->packed = data + z->from;
+		z->packed_size = in_pos - z->from;
+		z->size = s->pos - z->pos;
+	}
+	return true;
+}
+
 static enum unpack_end decode_zstd(struct sink *s, const uint8_t *data,
 				   uint64_t size, uint64_t *used)
 {
+	struct zero_frame zero = { .packed = NULL };
 	ZSTD_inBuffer in = { data, size, 0 };
 	ZSTD_DCtx *d = ZSTD_createDCtx();
 	enum unpack_end end = UNPACK_CUT;
@@ -257,6 +313,11 @@ static enum unpack_end decode_zstd(struct sink *s, const uint8_t *data,
 		return no_memory(s);
 	ZSTD_DCtx_setParameter(d, ZSTD_d_windowLogMax, MAX_WINDOW_LOG);
 	for (;;) {
+		if ((whole || !in.pos) &&
+		    !begin_frame(s, &zero, data, size, &in.pos)) {
+			end = UNPACK_WHOLE;
+			break;
+		}
 		ZSTD_outBuffer out = { s->buf + s->n, BUFFER - s->n, 0 };
 		size_t from = in.pos;
 		size_t left = ZSTD_decompressStream(d, &out, &in);
@@ -275,11 +336,9 @@ static enum unpack_end decode_zstd(struct sink *s, const uint8_t *data,
 			break;
 		}
 		whole = left == 0;
-		if (!added(s, out.pos, in.pos)) {
-			end = UNPACK_WHOLE;
-			break;
-		}
-		if (whole && in.pos == size) {
+		if (!added(s, out.pos, in.pos) ||
+		    (whole && !end_frame(s, &zero, data, in.pos)) ||
+		    (whole && in.pos == size)) {
 			end = UNPACK_WHOLE;
 			break;
 		}
