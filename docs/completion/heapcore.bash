@@ -7,13 +7,19 @@ _heapcore()
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
 	local common="--pid= --max-pause= --no-stop --no-swapin --tmpdir=
 		--output= --force --progress= --quiet --help --version"
-	local analyze="--exe= --sysroot= --debug-dir= --no-files
-		--allocator= --only= --rows= --sort= --filter= --blocks
-		--at= --bytes --csv --redact --fail-if= --json --color="
+	local how="--exe= --sysroot= --debug-dir= --no-files --allocator=
+		--json --color="
+	local shape="--only= --rows= --sort= --bytes --csv --redact
+		--fail-if="
+	local analyze="$how $shape --filter= --blocks --at="
+	local diff="$how $shape"
+	local watch="$how --every= --count= --for="
 	local snapshot="--fork --all --compress="
 	local sections="all where standout allocators arenas classes
 		fragmentation residency threads mappings modules settings
 		findings"
+	[[ ${COMP_WORDS[1]} != diff ]] ||
+		sections="all where changed arenas classes types"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then
@@ -50,7 +56,10 @@ _heapcore()
 		COMPREPLY=($(compgen -P "$done" -W "$sections" \
 			-- "${word##*,}"))
 		return ;;
-	--sort | --filter | --fail-if | --at | --max-pause | -f)
+	--every | --for | -n)
+		COMPREPLY=($(compgen -W "500ms 10s 1m 1h" -- "$word"))
+		return ;;
+	--sort | --filter | --fail-if | --at | --max-pause | --count | -f)
 		return ;;
 	--sysroot | --debug-dir | --tmpdir)
 		compopt -o filenames
@@ -65,13 +74,16 @@ _heapcore()
 	if [[ $word == -* ]]; then
 		case ${COMP_WORDS[1]} in
 		analyze) common+=" $analyze" ;;
+		diff) common+=" $diff" ;;
 		snapshot) common+=" $snapshot" ;;
+		watch) common+=" $watch" ;;
 		*) common="--help --version" ;;
 		esac
 		COMPREPLY=($(compgen -W "$common" -- "$word"))
 		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	elif ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "analyze snapshot" -- "$word"))
+		COMPREPLY=($(compgen -W "analyze diff snapshot watch" \
+			-- "$word"))
 	else
 		# Files that look like cores first.
 		compopt -o filenames

@@ -3,12 +3,18 @@
 
 set -l analyze "__fish_seen_subcommand_from analyze"
 set -l snapshot "__fish_seen_subcommand_from snapshot"
-set -l common "__fish_seen_subcommand_from analyze snapshot"
+set -l diff "__fish_seen_subcommand_from diff"
+set -l watch "__fish_seen_subcommand_from watch"
+set -l common "__fish_seen_subcommand_from analyze diff snapshot watch"
 set -l sections all where standout allocators arenas classes fragmentation \
 	residency threads mappings modules settings findings
 
 complete -c heapcore -n "not $common" -f -a analyze \
 	-d "Report on a core file or process"
+complete -c heapcore -n "not $common" -f -a diff \
+	-d "Compare two cores, processes or saved reports"
+complete -c heapcore -n "not $common" -f -a watch \
+	-d "A line about a process, again and again"
 complete -c heapcore -n "not $common" -f -a snapshot \
 	-d "Write a core file of a running process"
 complete -c heapcore -n "not $common" -s h -l help -d "Show help"
@@ -55,3 +61,37 @@ complete -c heapcore -n $snapshot -l fork -d "Read a forked child"
 complete -c heapcore -n $snapshot -l all -d "Shared memory and files too"
 complete -c heapcore -n $snapshot -l compress -x -a "zstd none" \
 	-d "How to pack it"
+
+complete -c heapcore -n $diff -l exe -r -d "The program"
+complete -c heapcore -n $diff -l sysroot -x -d "Look for libraries below" \
+	-a "(__fish_complete_directories)"
+complete -c heapcore -n $diff -l debug-dir -x \
+	-a "(__fish_complete_directories)" -d "More places for debug files"
+complete -c heapcore -n $diff -l no-files -d "Read nothing but the core"
+complete -c heapcore -n $diff -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $diff -l only -x \
+	-a "all where changed arenas classes types" -d "These sections"
+complete -c heapcore -n $diff -l rows -x -a "6 20 all" -d "Rows per table"
+complete -c heapcore -n $diff -l sort -x -d "Order of the rows"
+complete -c heapcore -n $diff -l bytes -d "Exact bytes"
+complete -c heapcore -n $diff -l csv -d "Comma-separated values"
+complete -c heapcore -n $diff -l redact -d "No paths"
+complete -c heapcore -n $diff -l fail-if -x -d "Exit 1 if this holds"
+complete -c heapcore -n $diff -l json -d "JSON instead of text"
+complete -c heapcore -n $diff -l color -x -a "auto always never" \
+	-d "When to use colours"
+
+complete -c heapcore -n $watch -l exe -r -d "The program"
+complete -c heapcore -n $watch -l sysroot -x -d "Look for libraries below" \
+	-a "(__fish_complete_directories)"
+complete -c heapcore -n $watch -l debug-dir -x \
+	-a "(__fish_complete_directories)" -d "More places for debug files"
+complete -c heapcore -n $watch -l no-files -d "Read nothing but the core"
+complete -c heapcore -n $watch -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $watch -s n -l every -x -a "500ms 10s 1m" \
+	-d "From one look to the next"
+complete -c heapcore -n $watch -l count -x -d "End after so many looks"
+complete -c heapcore -n $watch -l for -x -d "End after this time"
+complete -c heapcore -n $watch -l json -d "JSON instead of text"
+complete -c heapcore -n $watch -l color -x -a "auto always never" \
+	-d "When to use colours"
