@@ -776,3 +776,66 @@ TEST(read_while_it_runs)
 	space_close(sp);
 	child_end(&c);
 }
+
+/* ---- real programs ---- */
+
+static const char *const *program_argv;
+
+static void run_program(volatile uint64_t *words)
+{
+	int fd = open("/dev/null", O_RDWR);
+
+	dup2(fd, 0);
+	dup2(fd, 1);
+	dup2(fd, 2);
+	words[0] = 1;
+	execvp(program_argv[0], (char *const *)program_argv);
+	_exit(1);
+}
+
+static bool check_program(const char *const argv[])
+{
+	struct child c;
+	struct space *sp;
+
+	program_argv = argv;
+	child_start(&c, run_program);
+	usleep(500000);
+	if (waitpid(c.pid, NULL, WNOHANG) == c.pid) {
+		printf("# no %s\n", argv[0]);
+		return false;
+	}
+	/* As it stands: a server is never quite idle. */
+	kill(c.pid, SIGSTOP);
+	usleep(10000);
+	sp = open_child(&c, &no_options);
+	if (CHECK(sp))
+		check_smaps(&c, sp);
+	space_close(sp);
+	child_end(&c);
+	return true;
+}
+
+TEST(programs_agree_with_smaps)
+{
+	static const char *const python[] = {
+		"python3", "-c", "import time, json, decimal\n"
+		"x = [str(i) * 20 for i in range(100000)]\ntime.sleep(60)",
+		NULL
+	};
+	static const char *const perl[] = {
+		"perl", "-e", "$h{$_} = 'x' x $_ for 1 .. 3000; sleep 60",
+		NULL
+	};
+	static const char *const redis[] = {
+		"redis-server", "--port", "0", "--save", "", "--unixsocket",
+		"/tmp/heapcore-test.socket", NULL
+	};
+	static const char *const sleeper[] = { "sleep", "60", NULL };
+
+	check_program(python);
+	check_program(perl);
+	check_program(redis);
+	unlink("/tmp/heapcore-test.socket");
+	CHECK(check_program(sleeper));
+}
