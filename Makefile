@@ -6,7 +6,7 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num rand temp progress
-COREWALK = elf space pages own module module_file \
+COREWALK = elf space pages own module symbol module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
 	live_proc live_check live_stop live_pages live_note live_copy \
 	live_file live_fork target_live target_mem \
@@ -14,10 +14,10 @@ COREWALK = elf space pages own module module_file \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_bins glibc_orphan \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg damage standout \
-	index roots scan weak edges graph rings reach
+	index roots scan weak edges graph rings reach refs
 SAMPLER = geom profile
 REPORT = out table text json csv filter blocks build_target build_heap \
-	build_arenas build_sample build_find build_at estimate report \
+	build_arenas build_leaks build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot cmd_watch
 

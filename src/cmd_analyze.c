@@ -37,7 +37,7 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, allocators, arenas, "
-	  "classes,\nfragmentation, residency, threads, mappings,\n"
+	  "leaks,\nclasses, fragmentation, residency, threads, mappings,\n"
 	  "modules, settings, findings, all", OPTION_VALUE,
 	  ARG(report.only) },
 };
@@ -229,11 +229,27 @@ static bool walk(struct run *run, struct err *err)
 	       (run->subject.input.heap_found || !run->args.blocks);
 }
 
+/* A question that only references answer, in so many words. */
+static bool asks_for_leaks(const struct run *run)
+{
+	const struct args *a = &run->args;
+
+	if (a->report.only && run->options.sections >> SECTION_LEAKS & 1)
+		return true;
+	for (size_t i = 0; i < a->report.fail_if.n; i++)
+		if (!strncmp(a->report.fail_if.items[i], "leak", 4))
+			return true;
+	return blocks_want_reach(&run->filter);
+}
+
 static void analyse(struct run *run)
 {
 	struct subject *s = &run->subject;
+	bool asked = asks_for_leaks(run);
 
 	subject_where(s, &run->progress);
+	if (asked || run->options.sections >> SECTION_LEAKS & 1)
+		subject_reach(s, asked, &run->progress);
 	if (run->args.blocks)
 		return;
 	subject_analyse(s);

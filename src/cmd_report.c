@@ -76,9 +76,6 @@ bool conditions_compile(struct conditions *c, const struct list *list,
 {
 	c->filters = mem_zalloc(list->n * sizeof(*c->filters));
 	for (size_t i = 0; i < list->n; i++) {
-		if (!strncmp(list->items[i], "leak", 4))
-			return err_set(err, ERR_USAGE, "--fail-if: this "
-				       "version cannot tell what is leaked");
 		if (!filter_compile(&c->filters[i], "--fail-if",
 				    list->items[i], columns, n_columns, err))
 			return false;

@@ -57,6 +57,11 @@ void subject_init(struct subject *s)
 
 void subject_fini(struct subject *s)
 {
+	if (s->input.reach) {
+		reach_fini(&s->reach);
+		graph_fini(&s->graph);
+	}
+	refs_names_fini(&s->names);
 	standout_fini(&s->standout);
 	damage_fini(&s->damage);
 	fragment_fini(&s->fragment);
@@ -162,4 +167,27 @@ void subject_analyse(struct subject *s)
 	fragment_init(&s->fragment, s->sp, &s->heap);
 	damage_init(&s->damage, s->sp, &s->heap);
 	standout_init(&s->standout, &in);
+}
+
+void subject_reach(struct subject *s, bool asked, struct progress *p)
+{
+	struct report_input *in = &s->input;
+
+	refs_names_init(&s->names, s->sp, &s->heap, &s->where);
+	in->names = &s->names;
+	if (!in->heap_found)
+		return;
+	if (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY) {
+		in->no_reach = "in a heap of this size it takes a moment; "
+			       "--only=leaks does";
+		return;
+	}
+	if (graph_init(&s->graph, s->sp, &s->heap, &s->where, 0, p,
+		       &s->reach_err)) {
+		reach_init(&s->reach, &s->graph, &s->heap, p);
+		in->reach = &s->reach;
+		return;
+	}
+	in->no_reach = s->reach_err.msg;
+	in->reach_refused = asked;
 }

@@ -8,6 +8,8 @@
 
 #include "analysis/damage.h"
 #include "analysis/fragment.h"
+#include "analysis/reach.h"
+#include "analysis/refs.h"
 #include "analysis/standout.h"
 #include "analysis/usage.h"
 #include "analysis/where.h"
@@ -44,6 +46,10 @@ struct subject {
 	struct fragment fragment;
 	struct damage damage;
 	struct standout standout;
+	struct refs_names names;
+	struct graph graph;
+	struct reach reach;
+	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
 };
 
@@ -71,5 +77,11 @@ bool subject_walk(struct subject *s, const struct allocator *allocator,
 /* Where the memory is, and no more; then all the rest. */
 void subject_where(struct subject *s, struct progress *p);
 void subject_analyse(struct subject *s);
+/*
+ * References and what is lost.  Without being asked only if that is quick:
+ * for heaps below SUBJECT_REACH_FREELY.
+ */
+void subject_reach(struct subject *s, bool asked, struct progress *p);
+#define SUBJECT_REACH_FREELY (256 * MIB)
 
 #endif

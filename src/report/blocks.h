@@ -20,6 +20,9 @@
 
 const struct column *block_columns(size_t *ret_n);
 
+/* Does the filter look at what only references tell? */
+bool blocks_want_reach(const struct filter *filter);
+
 /* One line per block; filter may be NULL.  How many were written. */
 uint64_t blocks_write(const struct heap *h, const struct filter *filter,
 		      enum report_format format, struct out *o);

@@ -26,6 +26,9 @@ void build_fragmentation(struct report *r, const struct report_input *in);
 /* build_sample.c: as a sampling profiler would see it */
 void build_sample(struct report *r, const struct report_input *in);
 
+/* build_leaks.c: what is lost */
+void build_leaks(struct report *r, const struct report_input *in);
+
 /* build_find.c: what is remarkable */
 void build_standout(struct report *r, const struct report_input *in);
 void build_findings(struct report *r, const struct report_input *in);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/reach.h"
 #include "base/mem.h"
 #include "base/num.h"
 
@@ -50,7 +51,7 @@ struct heap_sum sum_heap(const struct heap *h)
 
 enum {
 	S_PRIVATE, S_MAPPED, S_USED, S_USED_BLOCKS, S_FREE, S_FREE_SHARE,
-	S_UNDECODED, S_FINDINGS, S_COLUMNS
+	S_UNDECODED, S_FINDINGS, S_LEAKED, S_LEAKED_BLOCKS, S_COLUMNS
 };
 
 /* The names of --fail-if. */
@@ -63,6 +64,8 @@ static const struct column total_columns[S_COLUMNS] = {
 	[S_FREE_SHARE] = COLUMN("free_share", "free%", SHARE),
 	[S_UNDECODED] = COLUMN("undecoded_bytes", "not decoded", BYTES),
 	[S_FINDINGS] = COLUMN("findings", "findings", COUNT),
+	[S_LEAKED] = COLUMN("leaked_bytes", "leaked", BYTES),
+	[S_LEAKED_BLOCKS] = COLUMN("leaked_blocks", "blocks leaked", COUNT),
 };
 
 const struct column *report_total_columns(size_t *ret_n)
@@ -85,6 +88,11 @@ void report_totals(const struct report_input *in, struct cell *ret)
 	ret[S_FREE_SHARE].share = num_share(sum.free, sum.mapped);
 	ret[S_UNDECODED].u = sum.undecoded;
 	ret[S_FINDINGS].u = in->heap->n_notes + in->heap->notes_dropped;
+	ret[S_LEAKED].known = ret[S_LEAKED_BLOCKS].known = in->reach != NULL;
+	if (in->reach) {
+		ret[S_LEAKED].u = reach_lost(in->reach).bytes;
+		ret[S_LEAKED_BLOCKS].u = reach_lost(in->reach).blocks;
+	}
 }
 
 void build_totals(struct report *r, const struct report_input *in)
@@ -99,7 +107,7 @@ void build_totals(struct report *r, const struct report_input *in)
 	for (size_t i = 0; i < S_COLUMNS; i++)
 		if (i == S_FREE_SHARE)
 			table_set_real(t, i, cells[i].share);
-		else
+		else if (cells[i].known)
 			table_set(t, i, cells[i].u);
 }
 

@@ -129,7 +129,9 @@ static void write_value(const struct table *t, const struct column *column,
 	}
 }
 
-static void write_object(const struct table *t, size_t place, struct out *o)
+/* The row's cells, without the bracket at the end. */
+static const char *write_members(const struct table *t, size_t place,
+				 struct out *o)
 {
 	const char *separator = "{ ";
 
@@ -143,7 +145,33 @@ static void write_object(const struct table *t, size_t place, struct out *o)
 		write_value(t, column, &c, o);
 		separator = ", ";
 	}
+	return separator;
+}
+
+static void write_object(const struct table *t, size_t place, struct out *o)
+{
+	const char *separator = write_members(t, place, o);
+
 	out_adds(o, *separator == '{' ? "{ }" : " }");
+}
+
+static void write_rows(const struct table *t, struct out *o)
+{
+	out_adds(o, "[");
+	for (size_t i = 0; i < t->n_rows; i++) {
+		out_adds(o, i ? ",\n    " : "\n    ");
+		write_object(t, i, o);
+	}
+	out_adds(o, t->n_rows ? "\n  ]" : "]");
+}
+
+void table_write_json_object(const struct table *t, const struct table *rows,
+			     struct out *o)
+{
+	out_printf(o, "  \"%s\": ", t->name);
+	out_printf(o, "%s\"rows\": ", write_members(t, 0, o));
+	write_rows(rows, o);
+	out_adds(o, " }");
 }
 
 void table_write_ndjson(const struct table *t, size_t place, struct out *o)
@@ -159,10 +187,5 @@ void table_write_json(const struct table *t, struct out *o)
 		write_object(t, 0, o);
 		return;
 	}
-	out_adds(o, "[");
-	for (size_t i = 0; i < t->n_rows; i++) {
-		out_adds(o, i ? ",\n    " : "\n    ");
-		write_object(t, i, o);
-	}
-	out_adds(o, t->n_rows ? "\n  ]" : "]");
+	write_rows(t, o);
 }

@@ -20,6 +20,7 @@ static const struct report_section words[SECTIONS] = {
 	[SECTION_STANDOUT] = { "standout", IN_BOTH },
 	[SECTION_ALLOCATORS] = { "allocators", SECTION_IN_JSON },
 	[SECTION_ARENAS] = { "arenas", IN_BOTH },
+	[SECTION_LEAKS] = { "leaks", IN_BOTH },
 	[SECTION_CLASSES] = { "classes", SECTION_IN_JSON },
 	[SECTION_SAMPLE] = { "sample", SECTION_NO_WORD },
 	[SECTION_FRAGMENTATION] = { "fragmentation", SECTION_IN_JSON },
@@ -48,6 +49,7 @@ static void (*const builders[SECTIONS])(struct report *r,
 	[SECTION_STANDOUT] = build_standout,
 	[SECTION_ALLOCATORS] = build_allocators,
 	[SECTION_ARENAS] = build_arenas,
+	[SECTION_LEAKS] = build_leaks,
 	[SECTION_CLASSES] = build_classes,
 	[SECTION_SAMPLE] = build_sample,
 	[SECTION_FRAGMENTATION] = build_fragmentation,
@@ -252,7 +254,8 @@ bool report_complete(const struct report_input *in)
 
 	if (row[WHERE_UNDECODED].bytes || sum_heap(in->heap).undecoded)
 		return false;
-	if (count_missing(sp) || sp->core_size < sp->core_wanted)
+	if (count_missing(sp) || sp->core_size < sp->core_wanted ||
+	    in->reach_refused)
 		return false;
 	if (!where_check(in->where, &off) ||
 	    (!in->heap_found && row[WHERE_ANONYMOUS].bytes))
@@ -426,8 +429,16 @@ static void write_json(const struct report *r, struct out *o)
 		   "  \"complete\": %s", r->options->kind->schema, VERSION,
 		   r->complete ? "true" : "false");
 	for (size_t i = 0; i < r->n_tables; i++) {
+		const struct table *t = &r->tables[i];
+
 		out_adds(o, ",\n");
-		table_write_json(&r->tables[i], o);
+		/* Two of one name: rows, and what they add up to. */
+		if (i + 1 < r->n_tables && !strcmp(t->name, t[1].name)) {
+			table_write_json_object(&t[1], t, o);
+			i++;
+		} else {
+			table_write_json(t, o);
+		}
 	}
 	out_adds(o, "\n}\n");
 }

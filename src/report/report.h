@@ -60,6 +60,7 @@ enum section {
 	SECTION_STANDOUT,
 	SECTION_ALLOCATORS,
 	SECTION_ARENAS,
+	SECTION_LEAKS,
 	SECTION_CLASSES,
 	SECTION_SAMPLE,		/* with --sample only */
 	SECTION_FRAGMENTATION,
@@ -72,7 +73,7 @@ enum section {
 	SECTION_ABORT,		/* with findings */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 17 };
+enum { SECTIONS = 18 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -102,6 +103,9 @@ struct report_options {
 	const char *row_filter;	/* for the rows of the only section; or NULL */
 };
 
+struct reach;
+struct refs_names;
+
 /* What the report is made of; at NULL: no --at. */
 struct report_input {
 	struct space *sp;
@@ -112,10 +116,14 @@ struct report_input {
 	const struct damage *damage;
 	const struct standout *standout;
 	const struct damage_at *at;
+	const struct reach *reach;	/* NULL: not looked for */
+	const char *no_reach;	/* then: why not */
+	bool reach_refused;	/* it was wanted */
+	struct refs_names *names;
 	bool heap_found;	/* an allocator was found */
 };
 
-enum { REPORT_TABLES = 24 };
+enum { REPORT_TABLES = 32 };
 
 struct report {
 	const struct report_options *options;

@@ -183,6 +183,9 @@ void table_write_text(const struct table *t, const struct text_style *style,
 void table_write_json(const struct table *t, struct out *o);
 /* One row as a line of NDJSON, by its place. */
 void table_write_ndjson(const struct table *t, size_t place, struct out *o);
+/* The only row of one table with another one as its "rows". */
+void table_write_json_object(const struct table *t, const struct table *rows,
+			     struct out *o);
 void table_write_csv(const struct table *t, struct out *o);
 
 /* The headings line of a CSV. */

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#include "corewalk/symbol.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "corewalk/elf.h"
+#include "corewalk/module.h"
+
+enum {
+	SHT_SYMTAB = 2,
+	SHT_DYNSYM = 11,
+	STT_OBJECT = 1,
+	STT_FUNC = 2,
+	STT_GNU_IFUNC = 10,
+	/* Longest name; templates make long ones. */
+	NAME_MAX_LEN = 1 << 16,
+	MAX_SYMBOLS = 1 << 24,
+	MAX_FILES = 2,		/* the file itself and its debug file */
+	NO_SIZE_REACH = 4096,
+};
+
+struct entry {
+	uint64_t start, size;	/* as in the file */
+	const char *name;	/* borrowed from the mapped file */
+};
+
+struct table {
+	bool read;
+	void *data[MAX_FILES];	/* owned: mapped files */
+	size_t size[MAX_FILES];
+	size_t n_files;
+	vaddr bias;
+	struct entry *entries;	/* owned; by start, no two alike */
+	size_t n, cap;
+};
+
+struct symbols {
+	struct space *sp;
+	struct table *tables;	/* owned; by module */
+};
+
+/* A section header, as far as tables of symbols need it. */
+struct section {
+	uint32_t type, link;
+	uint64_t offset, size;
+};
+
+struct symbols *symbols_new(struct space *sp)
+{
+	struct symbols *s = mem_zalloc(sizeof(*s));
+
+	s->sp = sp;
+	s->tables = mem_zalloc(sp->n_modules * sizeof(*s->tables));
+	return s;
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->sp->n_modules; i++) {
+		struct table *t = &s->tables[i];
+
+		for (size_t k = 0; k < t->n_files; k++)
+			munmap(t->data[k], t->size[k]);
+		free(t->entries);
+	}
+	free(s->tables);
+	free(s);
+}
+
+/* ---- reading a file ---- */
+
+/* Its bytes are all in the file. */
+static bool section_at(const struct elf *elf, uint32_t i,
+		       struct section *ret)
+{
+	uint64_t want = elf->is64 ? 64 : 40, at, end;
+	const uint8_t *p;
+
+	if (elf->shentsize < want ||
+	    !add_ok(elf->shoff, (uint64_t)i * elf->shentsize, &at) ||
+	    !add_ok(at, want, &end) || end > elf->size)
+		return false;
+	p = elf->data + at;
+	ret->type = elf_u32(p + 4);
+	if (elf->is64) {
+		ret->offset = elf_u64(p + 24);
+		ret->size = elf_u64(p + 32);
+		ret->link = elf_u32(p + 40);
+	} else {
+		ret->offset = elf_u32(p + 16);
+		ret->size = elf_u32(p + 20);
+		ret->link = elf_u32(p + 24);
+	}
+	return add_ok(ret->offset, ret->size, &end) && end <= elf->size;
+}
+
+static void add_symbol(struct table *t, const struct elf *elf,
+		       const uint8_t *p, const struct section *names)
+{
+	uint32_t name = elf_u32(p);
+	uint8_t info = elf->is64 ? p[4] : p[12];
+	uint16_t section = elf_u16(p + (elf->is64 ? 6 : 14));
+	uint64_t value = elf->is64 ? elf_u64(p + 8) : elf_u32(p + 4);
+	uint64_t size = elf->is64 ? elf_u64(p + 16) : elf_u32(p + 8);
+	unsigned type = info & 15;
+	const char *text;
+	uint64_t room;
+
+	if (!section || !name || name >= names->size || t->n >= MAX_SYMBOLS ||
+	    (type != STT_OBJECT && type != STT_FUNC &&
+	     type != STT_GNU_IFUNC && type != 0))
+		return;
+	text = (const char *)elf->data + names->offset + name;
+	room = min_u64(names->size - name, NAME_MAX_LEN);
+	if (!*text || !memchr(text, 0, room))
+		return;
+	MEM_PUSH(t->entries, t->n, t->cap) =
+		(struct entry){ value, size, text };
+}
+
+static void read_section(struct table *t, const struct elf *elf,
+			 const struct section *symbols)
+{
+	uint64_t step = elf->is64 ? 24 : 16;
+	struct section names;
+
+	if (!section_at(elf, symbols->link, &names))
+		return;
+	for (uint64_t at = 0; at + step <= symbols->size; at += step)
+		add_symbol(t, elf, elf->data + symbols->offset + at, &names);
+}
+
+/* Where the file's address 0 is in the target. */
+static vaddr bias_of(const struct elf *elf, const struct module *m,
+		     uint64_t page)
+{
+	uint32_t n = elf_phdrs_there(elf);
+	uint64_t low = UINT64_MAX;
+	struct elf_phdr ph;
+
+	for (uint32_t i = 0; i < n && elf_phdr(elf, i, &ph); i++)
+		if (ph.type == ELF_PT_LOAD)
+			low = min_u64(low, round_down(ph.vaddr, page));
+	return low == UINT64_MAX ? m->start : m->start - low;
+}
+
+static void read_file(struct symbols *s, struct table *t,
+		      const struct module *m, const char *path)
+{
+	struct elf elf;
+	struct section section;
+	struct stat st;
+	void *data = MAP_FAILED;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
+		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
+			    fd, 0);
+	close(fd);
+	if (data == MAP_FAILED)
+		return;
+	t->data[t->n_files] = data;
+	t->size[t->n_files++] = (size_t)st.st_size;
+	if (!elf_open(&elf, data, (uint64_t)st.st_size))
+		return;
+	t->bias = bias_of(&elf, m, s->sp->page);
+	for (uint32_t i = 0; i < elf.shnum; i++)
+		if (section_at(&elf, i, &section) &&
+		    (section.type == SHT_SYMTAB ||
+		     section.type == SHT_DYNSYM))
+			read_section(t, &elf, &section);
+}
+
+/* ---- in order ---- */
+
+/* Of several names for one place, the one with a size, then by the alphabet. */
+static int by_start(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->size != y->size)
+		return x->size > y->size ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void put_in_order(struct table *t)
+{
+	size_t n = 0;
+
+	if (!t->n)
+		return;
+	qsort(t->entries, t->n, sizeof(*t->entries), by_start);
+	for (size_t i = 0; i < t->n; i++)
+		if (!n || t->entries[i].start != t->entries[n - 1].start)
+			t->entries[n++] = t->entries[i];
+	t->n = n;
+}
+
+static void read_table(struct symbols *s, struct table *t,
+		       const struct module *m)
+{
+	char id[MODULE_ID_TEXT];
+	AUTO_FREE char *debug = NULL;
+
+	t->read = true;
+	if (!m->path)
+		return;
+	read_file(s, t, m, m->path);
+	module_id_text(id, m->build_id, m->build_id_len);
+	if (m->build_id_len > 1) {
+		debug = mem_printf("/usr/lib/debug/.build-id/%.2s/%s.debug",
+				   id, id + 2);
+		read_file(s, t, m, debug);
+	}
+	put_in_order(t);
+}
+
+bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret)
+{
+	const struct module *m = space_module(s->sp, addr);
+	struct table *t;
+	size_t lo = 0, hi;
+	uint64_t reach;
+
+	if (!m)
+		return false;
+	t = &s->tables[m - s->sp->modules];
+	if (!t->read)
+		read_table(s, t, m);
+	addr -= t->bias;
+	for (hi = t->n; lo < hi;) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->entries[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return false;
+	reach = t->entries[lo - 1].size;
+	if (!reach)
+		reach = NO_SIZE_REACH;
+	if (addr - t->entries[lo - 1].start >= reach)
+		return false;
+	*ret = (struct symbol){
+		.name = t->entries[lo - 1].name,
+		.start = t->entries[lo - 1].start + t->bias,
+		.size = t->entries[lo - 1].size,
+	};
+	return true;
+}

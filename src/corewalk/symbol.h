@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of addresses in programs and libraries, from the symbol tables of
+ * their files on this machine: .symtab if there is one, .dynsym too, and the
+ * file that /usr/lib/debug has for the build id.  A file is read when one of
+ * its addresses is asked for first; the names are those of the linker.
+ */
+#ifndef COREWALK_SYMBOL_H
+#define COREWALK_SYMBOL_H
+
+#include "corewalk/space.h"
+
+struct symbol {
+	const char *name;	/* borrowed until symbols_free */
+	vaddr start;
+	uint64_t size;		/* 0: not known */
+};
+
+struct symbols;
+
+struct symbols *symbols_new(struct space *sp);
+void symbols_free(struct symbols *s);
+
+/*
+ * The object or function that addr lies in.  One without a size reaches to the
+ * next one, but a page at most.
+ */
+bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret);
+
+#endif
