@@ -56,6 +56,7 @@ programs = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/$(1)))
 UNIT = $(call programs,tests/unit/test_*.c)
 FUZZERS = $(call programs,tests/fuzz/fuzz_*.c)
 REPLAYS = $(FUZZERS:tests/fuzz/fuzz_%=tests/fuzz/replay_%)
+DAMAGE = tests/fuzz/mutate tests/fuzz/one_size
 BENCH = $(patsubst %,obj/%,$(call programs,bench/*.c))
 
 # $(call run,WORD) shows a word and the target instead of the command.
@@ -92,7 +93,7 @@ $(REPLAYS): tests/fuzz/replay_%: obj/tests/fuzz/fuzz_%.o \
 	@mkdir -p $(@D)
 	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
 
-tests/fuzz/mutate: %: obj/%.o libheapcore.a
+$(DAMAGE): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)
 	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
 
@@ -111,7 +112,7 @@ $(DEPS): deps-%:
 demo: deps-demo all
 	@$(srcdir)/tests/demo
 
-check: deps-check all $(UNIT) $(REPLAYS) tests/fuzz/mutate
+check: deps-check all $(UNIT) $(REPLAYS) $(DAMAGE)
 	@CC='$(CC)' $(srcdir)/tests/run
 
 check-matrix: deps-check-matrix all
@@ -173,7 +174,7 @@ uninstall:
 
 clean:
 	rm -rf obj heapcore libheapcore.a fuzz-corpus \
-		$(UNIT) $(REPLAYS) $(FUZZERS) tests/fuzz/mutate
+		$(UNIT) $(REPLAYS) $(FUZZERS) $(DAMAGE)
 
 distclean: clean
 	rm -f config.mk

@@ -748,6 +748,23 @@ static void mark_tcaches(struct glibc *g)
 	free(s.filled);
 }
 
+/*
+ * A member that was lost to damage is no chunk of the walk's, but the list
+ * goes on behind it if its link leads to a chunk of the right size.
+ */
+static bool leads_on(struct glibc *g, const struct glibc_member *m)
+{
+	uint64_t next, word;
+
+	if (glibc_extent(g, m->chunk) ||
+	    !space_word(g->sp, m->chunk + 2 * g->W, &next))
+		return false;
+	next = glibc_link(g, m->chunk + 2 * g->W, next);
+	return glibc_extent(g, next) &&
+	       space_word(g->sp, next + g->W, &word) &&
+	       (word & ~(uint64_t)CHUNK_FLAGS) == m->size;
+}
+
 static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
 {
 	struct glibc_member m = {
@@ -766,7 +783,8 @@ static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
 			return;
 		}
 		m.chunk = head ? word : glibc_link(g, link, word);
-		if (!m.chunk || !glibc_mark(g, &m))
+		if (!m.chunk ||
+		    (!glibc_mark(g, &m) && !leads_on(g, &m)))
 			return;
 		link = m.chunk + 2 * g->W;
 	}
