@@ -198,9 +198,9 @@ bool live_read_maps(int dir_fd, struct live_map **ret, size_t *ret_n)
 {
 	struct live_map *maps = NULL, map = { 0 };
 	size_t n = 0, cap = 0;
-	const char *line;
 	struct str text;
 	vaddr last = 0;
+	char *line;
 
 	str_init(&text);
 	if (!live_read(dir_fd, "maps", &text)) {
@@ -209,7 +209,10 @@ bool live_read_maps(int dir_fd, struct live_map **ret, size_t *ret_n)
 	}
 	for (line = text.text; *line; ) {
 		size_t len = strcspn(line, "\n");
+		bool more = line[len];
 
+		/* Else sscanf would measure all that follows, each time. */
+		line[len] = '\0';
 		if (parse_map(line, len, &map)) {
 			/* A list read in pieces can tell a thing twice. */
 			if (map.start >= last)
@@ -218,7 +221,7 @@ bool live_read_maps(int dir_fd, struct live_map **ret, size_t *ret_n)
 				free(map.name);
 			last = max_u64(last, map.end);
 		}
-		line += len + (line[len] == '\n');
+		line += len + more;
 	}
 	str_fini(&text);
 	*ret = maps;

@@ -421,40 +421,82 @@ static void forget(struct page_run *runs, size_t *n, uint32_t flags)
 	*n = pages_join(runs, *n, PAGE);
 }
 
-TEST(scan_and_table_agree)
+/* False if there is no PAGEMAP_SCAN. */
+static bool compare_means(pid_t pid, size_t at_least)
 {
 	struct page_run *a = NULL, *b = NULL;
 	struct live_map *maps = NULL;
 	size_t i, n_a = 0, n_b = 0, n_maps = 0;
-	struct child c;
 	char path[64];
 	int dir, fd;
+	bool ok;
 
-	child_start(&c, zoo);
-	snprintf(path, sizeof(path), "/proc/%d", (int)c.pid);
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	dir = open(path, O_RDONLY | O_DIRECTORY);
 	fd = openat(dir, "pagemap", O_RDONLY);
 	CHECK(live_read_maps(dir, &maps, &n_maps));
 	CHECK(live_pages_read(fd, maps, n_maps, &b, &n_b));
-	if (!live_pages_scan(fd, live_pages_end(maps, n_maps), &a, &n_a)) {
-		child_end(&c);
-		SKIP("no PAGEMAP_SCAN");
-	}
+	ok = live_pages_scan(fd, live_pages_end(maps, n_maps), &a, &n_a);
 	/* What the table cannot tell; frames are for root only. */
 	forget(a, &n_a, PAGE_HUGE | (geteuid() ? PAGE_ZERO : 0));
 	forget(b, &n_b, geteuid() ? PAGE_ZERO : 0);
-	if (CHECK_U64(n_a, n_b) && CHECK(n_a > 30))
-		for (i = 0; i < n_a; i++) {
-			CHECK_U64(a[i].start, b[i].start);
-			CHECK_U64(a[i].n, b[i].n);
-			CHECK_U64(a[i].flags, b[i].flags);
-		}
+	if (ok && CHECK_U64(n_a, n_b) && CHECK(n_a > at_least))
+		for (i = 0; i < n_a; i++)
+			if (!CHECK_U64(a[i].start, b[i].start) ||
+			    !CHECK_U64(a[i].n, b[i].n) ||
+			    !CHECK_U64(a[i].flags, b[i].flags))
+				break;
 	free(a);
 	free(b);
 	live_free_maps(maps, n_maps);
 	close(fd);
 	close(dir);
+	return ok;
+}
+
+TEST(scan_and_table_agree)
+{
+	struct child c;
+	bool ok;
+
+	child_start(&c, zoo);
+	ok = compare_means(c.pid, 30);
 	child_end(&c);
+	if (!ok)
+		SKIP("no PAGEMAP_SCAN");
+}
+
+/* Every other page, and more runs than are asked for at once. */
+static void striped(volatile uint64_t *words)
+{
+	size_t i, n = 10000;
+	volatile uint8_t *p = zoo_map(n * PAGE, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE, -1);
+
+	madvise((void *)p, n * PAGE, MADV_NOHUGEPAGE);
+	for (i = 0; i < n; i += 2)
+		p[i * PAGE] = 1;
+	words[1] = (uintptr_t)p;
+}
+
+TEST(many_runs)
+{
+	struct child c;
+	struct space *sp;
+	bool ok;
+
+	child_start(&c, striped);
+	ok = compare_means(c.pid, 5000);
+	sp = open_child(&c, &no_options);
+	if (CHECK(sp)) {
+		check_smaps(&c, sp);
+		CHECK_U64(res(sp, c.words[1], 10000 * PAGE).resident,
+			  5000 * PAGE);
+	}
+	space_close(sp);
+	child_end(&c);
+	if (!ok)
+		SKIP("no PAGEMAP_SCAN");
 }
 
 /* ---- nothing is disturbed ---- */
