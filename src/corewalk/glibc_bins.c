@@ -11,7 +11,7 @@
 #include "base/mem.h"
 
 enum {
-	LONG_LIST = 20000,	/* free chunks from which on walks run at once */
+	LONG_LIST = 20000,	/* free chunks: from here on many walks */
 	MAX_STRETCHES = 8192,
 	LANES = 48,
 };

@@ -538,7 +538,8 @@ static void settle_heap_max(struct glibc *g)
 	g->heap_max = g->W == 8 ? 64 * MIB : MIB;
 	if (g->par && g->par->hp_pagesize &&
 	    space_word(g->sp, g->mp + g->par->hp_pagesize, &hp) &&
-	    hp >= g->sp->page && !(hp & (hp - 1)) && hp < GIB && g->par->first == 35)
+	    hp >= g->sp->page && !(hp & (hp - 1)) && hp < GIB &&
+	    g->par->first == 35)
 		g->heap_max = 4 * hp;
 	for (size_t i = 1; i < g->n_arenas; i++) {
 		vaddr addr = g->arenas[i].addr;

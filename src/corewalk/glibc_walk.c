@@ -722,7 +722,8 @@ static bool find_piece(struct glibc *g, vaddr from, vaddr to, vaddr through)
 	struct glibc_arena *a = &g->arenas[0];
 	vaddr end, covered_end;
 
-	for (vaddr p = from; p < to && g->budget; p = glibc_next_page(g, p, to)) {
+	for (vaddr p = from; p < to && g->budget;
+	     p = glibc_next_page(g, p, to)) {
 		g->budget--;
 		if (glibc_covered(g, p, &covered_end)) {
 			p = round_down(covered_end - 1, g->sp->page);

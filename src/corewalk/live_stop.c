@@ -288,7 +288,7 @@ static void read_all_regs(struct live *lv)
 
 bool live_stop(struct live *lv, struct err *err)
 {
-	size_t n_new;
+	size_t n_new = 0;
 
 	do {
 		if (!seize_new(lv, &n_new, err) || !wait_all(lv, err))

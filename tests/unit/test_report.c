@@ -218,7 +218,8 @@ TEST(rows_of_one_section_can_be_filtered)
 	struct process p;
 
 	process_init(&p, true);
-	CHECK_STR(render(&p, &options), "what,bytes,stored_bytes,share,stored_share\n"
+	CHECK_STR(render(&p, &options),
+		  "what,bytes,stored_bytes,share,stored_share\n"
 		  "free,132096,132096,1.0000,1.0000\n");
 	options.row_filter = "size>2k";
 	render(&p, &options);
