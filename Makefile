@@ -177,7 +177,7 @@ clean:
 		$(UNIT) $(REPLAYS) $(FUZZERS) $(DAMAGE)
 
 distclean: clean
-	rm -f config.mk
+	rm -rf config.mk matrix-packages
 
 NAME = heapcore-$(VERSION)
 dist:
