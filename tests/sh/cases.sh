@@ -15,7 +15,23 @@ facts() {
 		"$SRC/tests/truth/facts" "$1" truth.txt blocks.json report.json
 }
 
+# The last case again, with each fact made wrong in turn.
+noticed() {
+	n=$(wc -l <truth.txt)
+	while [ "$n" -gt 0 ]; do
+		sed "$n s/[0-9]*\$/9&/" truth.txt >wrong.txt
+		case $(sed -n "$n p" truth.txt) in
+		*_at_most*) ;;
+		*) ! "$SRC/tests/truth/facts" "$1" wrong.txt blocks.json \
+			report.json >/dev/null ||
+			{ sed -n "$n p" truth.txt; return 1; } ;;
+		esac
+		n=$((n - 1))
+	done
+}
+
 ok "pages held by small blocks" facts held_pages
+ok "each wrong fact is noticed" noticed held_pages
 ok "an arena for each thread" facts own_arenas
 ok "a header overwritten" facts next_header next
 # The core of the last case: --at names the block that is to blame.
@@ -33,5 +49,5 @@ sys.exit(at["block"] != sys.argv[1] or at["state"] != "used" or
 ok "the block to blame, by its address" blame
 ok "the top overwritten" facts next_header top
 ok "memory that was never touched" facts not_touched
-
+ok "each wrong fact is noticed" noticed not_touched
 finish
