@@ -118,16 +118,22 @@ static size_t find_most(const struct compare *c, enum compare_list list,
 	return best;
 }
 
-/* "9876543 more blocks of 112 bytes" */
-static void add_blocks(struct str *s, const struct compare *c, size_t pair)
+/*
+ * "9876543 more blocks of 112 bytes".  Blocks of a range of sizes may have
+ * grown without becoming more: then their number says nothing.
+ */
+static void add_blocks(struct str *s, const struct compare *c, size_t pair,
+		       int64_t change)
 {
 	struct change n = compare_change(c, COMPARE_CLASSES, pair,
 					 CLASSES_USED_BLOCKS);
 
-	if (n.sure)
-		str_printf(s, "%" PRIu64 " ", num_abs(n.change));
-	str_printf(s, "%s block%s of ", n.change < 0 ? "fewer" : "more",
-		   n.sure && num_abs(n.change) == 1 ? "" : "s");
+	if (n.sure && same_sign(n.change, change))
+		str_printf(s, "%" PRIu64 " %s block%s of ", num_abs(n.change),
+			   n.change < 0 ? "fewer" : "more",
+			   num_abs(n.change) == 1 ? "" : "s");
+	else
+		str_adds(s, "blocks of ");
 	compare_size_text(c, pair, s);
 }
 
@@ -165,7 +171,7 @@ static void add_classes(struct str *s, const struct compare *c,
 		str_adds(s, i ? ", " : ": ");
 		add_part(s, x.change, change);
 		str_adds(s, " in ");
-		add_blocks(s, c, pair);
+		add_blocks(s, c, pair, x.change);
 		pair = find_most(c, COMPARE_CLASSES, CLASSES_USED, change,
 				 first);
 	}
@@ -249,11 +255,11 @@ static void say_sizes(struct said *s, const struct compare *c,
 	str_init(&text);
 	add_bytes(&text, num_abs(more.change));
 	str_adds(&text, " more is in ");
-	add_blocks(&text, c, up);
+	add_blocks(&text, c, up, more.change);
 	str_adds(&text, ", and ");
 	add_bytes(&text, num_abs(less.change));
 	str_adds(&text, " less in ");
-	add_blocks(&text, c, down);
+	add_blocks(&text, c, down, less.change);
 	str_addc(&text, '.');
 	say(s, "sizes", num_abs(more.change), more.change, &text);
 }
