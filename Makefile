@@ -11,7 +11,7 @@ COREWALK = elf space pages own module symbol module_file \
 	live_proc live_check live_stop live_pages live_note live_copy \
 	live_file live_fork target_live target_mem \
 	snapshot_file snapshot heap alloc \
-	glibc_find glibc_walk glibc_mmap glibc_lists glibc_bins glibc_orphan \
+	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg damage standout \
 	index roots scan weak edges graph rings reach refs

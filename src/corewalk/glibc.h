@@ -329,6 +329,11 @@ struct heap_extent *glibc_extent(struct glibc *g, vaddr chunk);
 /* Mark the members of all lists in the planes, and check them. */
 void glibc_mark_lists(struct glibc *g);
 
+/* glibc_fast.c */
+
+/* The fastbins of all arenas. */
+void glibc_mark_fastbins(struct glibc *g);
+
 /* glibc_bins.c */
 
 /* Unsorted, small and large bins of all arenas. */

@@ -748,60 +748,11 @@ static void mark_tcaches(struct glibc *g)
 	free(s.filled);
 }
 
-/*
- * A member that was lost to damage is no chunk of the walk's, but the list
- * goes on behind it if its link leads to a chunk of the right size.
- */
-static bool leads_on(struct glibc *g, const struct glibc_member *m)
-{
-	uint64_t next, word;
-
-	if (glibc_extent(g, m->chunk) ||
-	    !space_word(g->sp, m->chunk + 2 * g->W, &next))
-		return false;
-	next = glibc_link(g, m->chunk + 2 * g->W, next);
-	return glibc_extent(g, next) &&
-	       space_word(g->sp, next + g->W, &word) &&
-	       (word & ~(uint64_t)CHUNK_FLAGS) == m->size;
-}
-
-static void mark_fastbin(struct glibc *g, struct glibc_arena *a, unsigned bin)
-{
-	struct glibc_member m = {
-		.want = BLOCK_USED, .set = BLOCK_FAST, .a = a,
-		.list = "fastbin", .bin = bin,
-		.size = g->MIN + (uint64_t)bin * 2 * g->W,
-	};
-	vaddr link = a->addr + g->state->fast + (uint64_t)bin * g->W;
-	uint64_t word;
-	bool head = true;
-
-	for (; g->budget; head = false) {
-		g->budget--;
-		if (!space_word(g->sp, link, &word)) {
-			glibc_note_unread(g, &m, link);
-			return;
-		}
-		m.chunk = head ? word : glibc_link(g, link, word);
-		if (!m.chunk ||
-		    (!glibc_mark(g, &m) && !leads_on(g, &m)))
-			return;
-		link = m.chunk + 2 * g->W;
-	}
-}
-
 void glibc_mark_lists(struct glibc *g)
 {
 	heap_sort(g->heap);
 	mark_tcaches(g);
-	for (size_t i = 0; i < g->n_arenas; i++) {
-		struct glibc_arena *a = &g->arenas[i];
-
-		if (a->lost)
-			continue;
-		for (unsigned b = 0; b < g->state->n_fast; b++)
-			mark_fastbin(g, a, b);
-	}
+	glibc_mark_fastbins(g);
 	glibc_mark_bins(g);
 }
 
