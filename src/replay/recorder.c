@@ -1,0 +1,898 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions that a program calls instead of its allocator's.  Each passes
+ * the call on to the function of the same name that would have been called
+ * without us, and records it: frees with the time before the call, everything
+ * else with the time after it, so that an address that is used again by
+ * another thread is always in order.
+ */
+#include "replay/recorder.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+#define FRAME ((void *const *)__builtin_frame_address(0))
+
+enum {
+	ROOM_FIRST = 64 << 10,	/* of a writer's chunks */
+	ROOM = 1 << 20,
+	ARENA = 64 << 10,
+	RECLAIM_TRIES = 8,
+	LOOKS_A_SECOND = 100,
+};
+
+EXPORT void *malloc(size_t size);
+EXPORT void free(void *p);
+EXPORT void *calloc(size_t n, size_t size);
+EXPORT void *realloc(void *p, size_t size);
+EXPORT void *reallocarray(void *p, size_t n, size_t size);
+EXPORT void *memalign(size_t align, size_t size);
+EXPORT void *aligned_alloc(size_t align, size_t size);
+EXPORT int posix_memalign(void **ret, size_t align, size_t size);
+EXPORT void *valloc(size_t size);
+EXPORT void *pvalloc(size_t size);
+EXPORT void free_sized(void *p, size_t size);
+EXPORT void free_aligned_sized(void *p, size_t align, size_t size);
+EXPORT int dlclose(void *handle);
+
+struct rec rec = { .fd = -1 };
+__thread struct rec_writer *rec_self;
+static uint32_t never;
+volatile uint32_t *rec_live = &never;
+
+/* The frame address of whoever is in the recorder; 0: nobody is. */
+static __thread uintptr_t busy;
+static __thread bool resolving;
+
+static enum { NEW, STARTING, ON, OFF } state;
+
+static struct {
+	void *(*malloc)(size_t);
+	void (*free)(void *);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void *(*memalign)(size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	int (*dlclose)(void *);
+} real;
+
+/*
+ * What dlsym itself allocates while it looks for malloc.  Nothing of it is
+ * ever given back.
+ */
+static _Alignas(16) char arena[ARENA];
+static size_t arena_used;
+
+static void *arena_alloc(size_t size)
+{
+	size_t at = __atomic_fetch_add(&arena_used, (size + 31) & ~(size_t)15,
+				       __ATOMIC_RELAXED);
+
+	if (size > ARENA || at > ARENA - size - 32) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	memcpy(arena + at, &size, sizeof(size));
+	return arena + at + 16;
+}
+
+static bool in_arena(const void *p)
+{
+	return rec_unlikely((uintptr_t)p - (uintptr_t)arena < ARENA);
+}
+
+static size_t arena_size(const void *p)
+{
+	size_t size;
+
+	memcpy(&size, (const char *)p - 16, sizeof(size));
+	return size;
+}
+
+static __attribute__((noinline)) void resolve(void)
+{
+	if (resolving)
+		return;
+	resolving = true;
+	real.free = dlsym(RTLD_NEXT, "free");
+	real.calloc = dlsym(RTLD_NEXT, "calloc");
+	real.realloc = dlsym(RTLD_NEXT, "realloc");
+	real.memalign = dlsym(RTLD_NEXT, "memalign");
+	real.aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc");
+	real.posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
+	real.valloc = dlsym(RTLD_NEXT, "valloc");
+	real.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
+	real.dlclose = dlsym(RTLD_NEXT, "dlclose");
+	/* Last: once it is there, all are. */
+	__atomic_store_n((void **)&real.malloc, dlsym(RTLD_NEXT, "malloc"),
+			 __ATOMIC_RELEASE);
+	resolving = false;
+}
+
+static inline bool ready(void)
+{
+	if (rec_likely(__atomic_load_n((void **)&real.malloc,
+				       __ATOMIC_ACQUIRE) != NULL))
+		return true;
+	resolve();
+	return !resolving && real.malloc;
+}
+
+/* Invariant TSC: one rate, whatever the processor does. */
+static bool counter_is_clock(void)
+{
+#if defined(__x86_64__)
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+#elif defined(__aarch64__)
+	return true;
+#else
+	return false;
+#endif
+}
+
+/* 20 us of looking at both are enough for a unit; CLOCK records do better. */
+static void measure_counter(void)
+{
+	uint64_t t0, t1, n0, n1;
+
+	rec.counter = counter_is_clock();
+	rec.ticks_per_s = 1000000000;
+	if (rec.counter) {
+		n0 = rec_clock_ns(CLOCK_MONOTONIC);
+		t0 = rec_tick();
+		do {
+			n1 = rec_clock_ns(CLOCK_MONOTONIC);
+			t1 = rec_tick();
+		} while (n1 - n0 < 20000);
+		rec.ticks_per_s = (uint64_t)((double)(t1 - t0) * 1e9 /
+					     (double)(n1 - n0));
+	}
+	/* At most 8 ns: with 25, threads' events are out of order. */
+	for (rec.shift = 0; (UINT64_C(2) << rec.shift) * 125000000 <=
+			    rec.ticks_per_s; rec.shift++)
+		;
+	rec.look_step = rec.ticks_per_s / LOOKS_A_SECOND;
+	rec.next_look = rec_tick();
+	rec.next_clock = rec.next_look + rec.ticks_per_s;
+}
+
+static const char *option(const char *options, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *p = options; p && *p;) {
+		if (!strncmp(p, name, n) && p[n] == '=')
+			return p + n + 1;
+		p = strchr(p, ',');
+		p += p != NULL;
+	}
+	return NULL;
+}
+
+static uint64_t option_number(const char *options, const char *name,
+			      uint64_t otherwise)
+{
+	const char *text = option(options, name);
+
+	return text ? rec_number(text) : otherwise;
+}
+
+static void read_options(const char *options)
+{
+	uint64_t depth = option_number(options, "depth", 32);
+	const char *how = option(options, "unwind");
+
+	rec.no_stacks = !depth;
+	rec.depth = depth < 1 ? 1 : depth > TRACE_DEPTH_MAX ?
+		TRACE_DEPTH_MAX : (unsigned)depth;
+	rec.frame_pointers = how && how[0] == 'f';
+	rec.rate = option_number(options, "rate", 0);
+	rec.max = option_number(options, "max", 0);
+	rec.children = option_number(options, "children", 0) != 0;
+}
+
+/*
+ * What the program starts is not recorded and shall not see that we were
+ * here: take ourselves out of its environment, in place.
+ */
+static void clean_environment(void)
+{
+	char **to = environ;
+
+	for (char **e = environ; *e; e++) {
+		char *colon;
+
+		if (!strncmp(*e, "HEAPCORE_RECORD_", 16))
+			continue;
+		if (!strncmp(*e, "LD_PRELOAD=", 11)) {
+			colon = strchr(*e, ':');
+			if (!colon)
+				continue;
+			memmove(*e + 11, colon + 1, strlen(colon));
+		}
+		*to++ = *e;
+	}
+	*to = NULL;
+}
+
+static char *put_decimal(char *p, unsigned value)
+{
+	char digits[12];
+	size_t k = sizeof(digits);
+
+	do
+		digits[--k] = (char)('0' + value % 10);
+	while (value /= 10);
+	memcpy(p, digits + k, sizeof(digits) - k);
+	return p + sizeof(digits) - k;
+}
+
+/* "%p" is the pid; a name without one gets it as a suffix. */
+static bool child_path(char ret[REC_PATH], unsigned again)
+{
+	char *to = ret;
+	bool told = false;
+
+	for (const char *p = rec.pattern; *p; p++) {
+		if (to > ret + REC_PATH - 64)
+			return false;
+		if (p[0] != '%' || p[1] != 'p') {
+			*to++ = *p;
+			continue;
+		}
+		to = put_decimal(to, (unsigned)rec.pid);
+		told = true;
+		p++;
+	}
+	if (!told) {
+		*to++ = '.';
+		to = put_decimal(to, (unsigned)rec.pid);
+	}
+	if (again) {
+		*to++ = '.';
+		to = put_decimal(to, again);
+	}
+	*to = '\0';
+	return true;
+}
+
+/* A child, or what a recorded program became by exec: a file of its own. */
+static bool open_child_file(void)
+{
+	for (unsigned again = 0; again < 1000; again++) {
+		if (!child_path(rec.path, again ? again + 1 : 0))
+			return false;
+		if (rec_file_open(rec.path, true))
+			return true;
+		if (errno != EEXIST)
+			return false;
+	}
+	return false;
+}
+
+/*
+ * The live word: the kernel gives children a zero in its place, whatever way
+ * they were forked.  Where it cannot, nothing is recorded.
+ */
+static bool make_live(void)
+{
+	static uint32_t *page;
+
+	if (!page) {
+		page = rec_map((size_t)sysconf(_SC_PAGESIZE));
+		if (!page || madvise(page, (size_t)sysconf(_SC_PAGESIZE),
+				     MADV_WIPEONFORK))
+			return false;
+	}
+	*page = 1;
+	rec_live = page;
+	return true;
+}
+
+/* The file is open: begin. */
+static void begin(void)
+{
+	rec_stacks_reset();
+	if (!make_live()) {
+		state = OFF;
+		return;
+	}
+	state = ON;
+	rec_lock();
+	rec_log_start();
+	rec_unlock();
+	rec_modules_read();
+}
+
+static void start(void)
+{
+	const char *path = getenv("HEAPCORE_RECORD_FILE");
+	const char *first = getenv("HEAPCORE_RECORD_FIRST");
+	int saved = errno;
+
+	state = OFF;
+	if (!path || strlen(path) >= REC_PATH)
+		return;
+	read_options(getenv("HEAPCORE_RECORD_OPTIONS"));
+	memcpy(rec.pattern, path, strlen(path) + 1);
+	rec.pid = (int)syscall(SYS_getpid);
+	measure_counter();
+	if (first && strlen(first) < REC_PATH) {
+		memcpy(rec.path, first, strlen(first) + 1);
+		if (rec_file_open(rec.path, false) ||
+		    (rec.children && open_child_file()))
+			begin();
+	}
+	if (!rec.children)
+		clean_environment();
+	errno = saved;
+}
+
+/* What is left of the parent's recording is not ours. */
+static void start_child(void)
+{
+	int saved = errno;
+
+	rec_lock_reset();
+	state = OFF;
+	rec.pid = (int)syscall(SYS_getpid);
+	for (struct rec_writer *w = rec.writers; w; w = w->next)
+		rec_unmap(w->chunk.map, w->chunk.room);
+	rec_unmap(rec.log.map, rec.log.room);
+	rec_unmap(rec.stacks.map, rec.stacks.room);
+	rec.log = rec.stacks = (struct rec_chunk){ .map = NULL };
+	rec.writers = NULL;
+	rec.n_streams = 0;
+	rec_self = NULL;
+	if (rec.fd >= 0)
+		syscall(SYS_close, rec.fd);
+	rec.fd = -1;
+	rec_modules_reset();
+	rec_sample_reset();
+	if (open_child_file())
+		begin();
+	errno = saved;
+}
+
+/* The live word is 0: not yet, not any more, or in a child. */
+static __attribute__((noinline)) bool start_or_not(void)
+{
+	int fresh = NEW;
+
+	if (busy || resolving || !environ)
+		return false;
+	busy = (uintptr_t)FRAME;
+	if (__atomic_compare_exchange_n((int *)&state, &fresh, STARTING, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		start();
+	else if (state == ON && rec.children &&
+		 rec.pid != (int)syscall(SYS_getpid))
+		start_child();
+	else if (state == ON && !*rec_live)
+		state = OFF;
+	busy = 0;
+	return *rec_live != 0;
+}
+
+static inline bool watching(void)
+{
+	if (rec_likely(*rec_live))
+		return true;
+	return state != OFF && start_or_not();
+}
+
+/* A writer whose thread is gone, among some of them. */
+static struct rec_writer *reclaim(int tid)
+{
+	static struct rec_writer *from;
+	struct rec_writer *w = from ? from : rec.writers;
+
+	for (int i = 0; w && i < RECLAIM_TRIES; i++, w = w->next)
+		if (w->tid == tid ||
+		    (syscall(SYS_tgkill, rec.pid, w->tid, 0) &&
+		     errno == ESRCH))
+			break;
+	from = w ? w->next : NULL;
+	return w && (w->tid == tid ||
+		     (syscall(SYS_tgkill, rec.pid, w->tid, 0) &&
+		      errno == ESRCH)) ? w : NULL;
+}
+
+static __attribute__((noinline)) struct rec_writer *new_writer(void)
+{
+	int tid = (int)syscall(SYS_gettid);
+	struct rec_writer *w;
+
+	rec_lock();
+	w = reclaim(tid);
+	if (!w) {
+		w = rec_map(sizeof(*w));
+		if (w) {
+			w->stream = ++rec.n_streams;
+			w->random = w->stream * UINT64_C(0xd1342543de82ef95) ^
+				    rec_tick();
+			w->next = rec.writers;
+			rec.writers = w;
+		}
+	}
+	if (w) {
+		w->tid = tid;
+		w->announced = false;
+	}
+	rec_unlock();
+	if (w)
+		rec_stack_start(w);
+	rec_self = w;
+	return w;
+}
+
+/*
+ * NULL: this event is not to be recorded.  Whoever is interrupted in the
+ * recorder by a signal is further out on the stack; if it is further in, the
+ * handler has left by longjmp, and what was begun is to be wiped out.
+ */
+struct rec_writer *rec_enter(void)
+{
+	uintptr_t here = (uintptr_t)FRAME;
+	struct rec_writer *w = rec_self;
+
+	if (rec_unlikely(busy)) {
+		if (here <= busy || !w || here < w->walk.low ||
+		    here >= w->walk.high || busy < w->walk.low) {
+			if (w)
+				w->lost++;
+			return NULL;
+		}
+		if (w->chunk.map)
+			memset(w->chunk.at, 0, TRACE_RECORD_MAX);
+		w->walk.base = w->walk.top = TRACE_DEPTH_MAX;
+		w->walk.whole = false;
+		w->walk.id = 0;
+	}
+	busy = here;
+	__asm__ volatile("" ::: "memory");
+	if (rec_unlikely(!w)) {
+		int saved = errno;
+
+		w = new_writer();
+		errno = saved;
+		if (!w)
+			busy = 0;
+	}
+	return w;
+}
+
+void rec_leave(void)
+{
+	__asm__ volatile("" ::: "memory");
+	busy = 0;
+}
+
+static uint8_t *put_other(uint8_t *p, unsigned what, uint64_t value)
+{
+	uint8_t number[10];
+	size_t n = (size_t)(rec_put(number, value) - number);
+
+	p = rec_put(p, what);
+	p = rec_put(p, n);
+	memcpy(p, number, n);
+	return p + n;
+}
+
+static void write_other(struct rec_writer *w, unsigned what, uint64_t value)
+{
+	uint8_t *tag = w->chunk.at;
+
+	w->chunk.at = put_other(tag + 1, what, value);
+	rec_commit(tag, TRACE_OTHER);
+}
+
+/* No room, somebody new, or something was lost. */
+static __attribute__((noinline)) bool prepare(struct rec_writer *w,
+					      uint64_t tick)
+{
+	int saved = errno;
+
+	if (!w->chunk.map || w->chunk.at >= w->chunk.end) {
+		bool ok;
+
+		rec_lock();
+		ok = *rec_live &&
+		     rec_chunk_next(&w->chunk, TRACE_EVENTS, w->stream,
+				    tick >> rec.shift << rec.shift,
+				    w->chunk.sequence ? ROOM : ROOM_FIRST);
+		rec_unlock();
+		errno = saved;
+		if (!ok)
+			return false;
+		w->time = tick >> rec.shift;
+		w->addr = 0;
+		w->stack = 0;
+		w->announced = false;
+	}
+	if (!w->announced)
+		write_other(w, TRACE_OTHER_THREAD, (uint64_t)w->tid);
+	w->announced = true;
+	if (w->lost)
+		write_other(w, TRACE_OTHER_LOST, w->lost);
+	w->lost = 0;
+	return true;
+}
+
+/* Every 10 ms memory in use, every second the clocks. */
+static __attribute__((noinline)) void look(uint64_t tick)
+{
+	int saved = errno;
+
+	if (!rec_try_lock())
+		return;
+	if (tick >= rec.next_look) {
+		rec.next_look = tick + rec.look_step;
+		rec_log_rss(tick);
+		if (tick >= rec.next_clock) {
+			rec.next_clock = tick + rec.ticks_per_s;
+			rec_log_clock();
+		}
+	}
+	rec_unlock();
+	errno = saved;
+}
+
+static inline uint8_t *put_address(uint8_t *p, uint8_t *tag, uintptr_t now,
+				   uintptr_t last)
+{
+	if (rec_likely(!(now & 15)))
+		return rec_put(p, rec_zigzag((int64_t)(now >> 4) -
+					     (int64_t)(last >> 4)));
+	*tag |= TRACE_ODD_ADDRESS;
+	return rec_put(p, rec_zigzag((int64_t)(now - last)));
+}
+
+static inline bool has_stack(unsigned kind)
+{
+	return kind != TRACE_FREE && kind != TRACE_FREE_SIZED &&
+	       kind != TRACE_REALLOC_OLD;
+}
+
+void rec_event(struct rec_writer *w, const struct rec_event *e)
+{
+	uint64_t time = e->tick >> rec.shift;
+	uint8_t tag = e->kind;
+	uint8_t *p;
+
+	if (rec_unlikely(w->chunk.at >= w->chunk.end || !w->announced ||
+			 w->lost) && !prepare(w, e->tick))
+		return;
+	/* A thread that moved to a processor that is behind. */
+	if (time < w->time)
+		time = w->time;
+	p = rec_put(w->chunk.at + 1, time - w->time);
+	p = put_address(p, &tag, e->addr, w->addr);
+	if (e->kind == TRACE_ALIGNED)
+		p = rec_put(p, e->align);
+	if (e->kind != TRACE_FREE && e->kind != TRACE_REALLOC_OLD)
+		p = rec_put(p, e->size);
+	if (has_stack(e->kind)) {
+		if (e->stack == w->stack)
+			tag |= TRACE_SAME_STACK;
+		else
+			p = rec_put(p, rec_zigzag((int64_t)e->stack -
+						  (int64_t)w->stack));
+		w->stack = e->stack;
+	}
+	if (e->kind == TRACE_SAMPLE) {
+		p = rec_put(p, e->gap);
+		p = rec_put(p, e->rate);
+	}
+	rec_commit(w->chunk.at, tag);
+	w->chunk.at = p;
+	w->time = time;
+	w->addr = e->addr;
+	if (rec_unlikely(e->tick >= rec.next_look))
+		look(e->tick);
+}
+
+static void note_alloc(struct rec_event *e, void *const *frame)
+{
+	struct rec_writer *w;
+
+	if (rec_unlikely(rec.rate)) {
+		rec_gap -= (int64_t)e->size + 1;
+		if (rec_gap <= 0)
+			rec_sample_hit((void *)e->addr, e->size, frame);
+		return;
+	}
+	w = rec_enter();
+	if (!w)
+		return;
+	e->stack = rec_stack(w, frame);
+	e->tick = rec_tick();
+	rec_event(w, e);
+	rec_leave();
+}
+
+static void note_free(void *p, unsigned kind, uint64_t size)
+{
+	struct rec_event e = {
+		.kind = (uint8_t)kind, .addr = (uintptr_t)p, .size = size,
+	};
+	struct rec_writer *w;
+
+	if (rec_unlikely(rec.rate) && !rec_tags[rec_tag_of(p)])
+		return;
+	w = rec_enter();
+	if (!w)
+		return;
+	e.tick = rec_tick();
+	if (!rec.rate || rec_sample_forget(p))
+		rec_event(w, &e);
+	rec_leave();
+}
+
+void *malloc(size_t size)
+{
+	void *p;
+
+	if (rec_unlikely(!ready()))
+		return arena_alloc(size);
+	p = real.malloc(size);
+	if (rec_likely(watching() && p)) {
+		struct rec_event e = { .kind = TRACE_MALLOC,
+				       .addr = (uintptr_t)p, .size = size };
+
+		note_alloc(&e, FRAME);
+	}
+	return p;
+}
+
+void free(void *p)
+{
+	if (rec_unlikely(!p || in_arena(p) || !ready()))
+		return;
+	if (rec_likely(watching()))
+		note_free(p, TRACE_FREE, 0);
+	real.free(p);
+}
+
+void free_sized(void *p, size_t size)
+{
+	if (rec_unlikely(!p || in_arena(p) || !ready()))
+		return;
+	if (rec_likely(watching()))
+		note_free(p, TRACE_FREE_SIZED, size);
+	real.free(p);
+}
+
+void free_aligned_sized(void *p, size_t align, size_t size)
+{
+	(void)align;
+	free_sized(p, size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	void *p;
+
+	if (rec_unlikely(!ready())) {
+		/* The arena has not been used before: it is zero. */
+		if (__builtin_mul_overflow(n, size, &size))
+			return NULL;
+		return arena_alloc(size);
+	}
+	p = real.calloc(n, size);
+	if (rec_likely(watching() && p)) {
+		struct rec_event e = { .kind = TRACE_CALLOC,
+				       .addr = (uintptr_t)p,
+				       .size = n * size };
+
+		note_alloc(&e, FRAME);
+	}
+	return p;
+}
+
+/* A block of the arena moves out of it as soon as it can. */
+static void *realloc_arena(void *p, size_t size)
+{
+	void *q = ready() ? real.malloc(size) : arena_alloc(size);
+	size_t old = arena_size(p);
+
+	return q ? memcpy(q, p, old < size ? old : size) : NULL;
+}
+
+/* Both halves of a move stand next to each other, and appear at once. */
+static void note_move(const struct rec_event *old, struct rec_event *new,
+		      void *const *frame)
+{
+	struct rec_writer *w;
+
+	if (rec_unlikely(rec.rate)) {
+		if (rec_tags[rec_tag_of((void *)old->addr)] &&
+		    rec_sample_forget((void *)old->addr)) {
+			w = rec_enter();
+			if (w) {
+				rec_event(w, old);
+				rec_leave();
+			}
+		}
+		note_alloc(new, frame);
+		return;
+	}
+	w = rec_enter();
+	if (!w)
+		return;
+	new->stack = rec_stack(w, frame);
+	new->tick = rec_tick();
+	rec_event(w, old);
+	rec_event(w, new);
+	rec_leave();
+}
+
+static void note_realloc(void *p, void *q, size_t size, uint64_t before,
+			 void *const *frame)
+{
+	struct rec_event old = { .kind = TRACE_REALLOC_OLD, .tick = before,
+				 .addr = (uintptr_t)p };
+	struct rec_event new = { .kind = TRACE_REALLOC_NEW,
+				 .addr = (uintptr_t)q, .size = size };
+
+	if (!p)
+		new.kind = TRACE_MALLOC;
+	else if (p == q && !rec.rate)
+		new.kind = TRACE_REALLOC_SAME;
+	if (new.kind == TRACE_REALLOC_NEW)
+		note_move(&old, &new, frame);
+	else
+		note_alloc(&new, frame);
+}
+
+/* realloc(p, 0) gave p back; the time was taken before. */
+static void note_realloc_free(void *p, uint64_t before)
+{
+	struct rec_event e = { .kind = TRACE_FREE, .tick = before,
+			       .addr = (uintptr_t)p };
+	struct rec_writer *w;
+
+	if (rec.rate && !rec_sample_forget(p))
+		return;
+	w = rec_enter();
+	if (!w)
+		return;
+	rec_event(w, &e);
+	rec_leave();
+}
+
+static inline void *do_realloc(void *p, size_t size, void *const *frame)
+{
+	bool on;
+	uint64_t before = 0;
+	void *q;
+
+	if (rec_unlikely(in_arena(p)))
+		return realloc_arena(p, size);
+	if (rec_unlikely(!ready()))
+		return p ? NULL : arena_alloc(size);
+	on = watching();
+	if (on && p)
+		before = rec_tick();
+	q = real.realloc(p, size);
+	if (rec_likely(on && q))
+		note_realloc(p, q, size, before, frame);
+	else if (on && p && !size)
+		note_realloc_free(p, before);
+	return q;
+}
+
+void *realloc(void *p, size_t size)
+{
+	return do_realloc(p, size, FRAME);
+}
+
+void *reallocarray(void *p, size_t n, size_t size)
+{
+	if (__builtin_mul_overflow(n, size, &size)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return do_realloc(p, size, FRAME);
+}
+
+static void note_aligned(void *p, size_t align, size_t size,
+			 void *const *frame)
+{
+	struct rec_event e = {
+		.kind = TRACE_ALIGNED, .addr = (uintptr_t)p, .size = size,
+		.align = align ? (uint8_t)__builtin_ctzl(align) : 0,
+	};
+
+	if (rec_likely(p && watching()))
+		note_alloc(&e, frame);
+}
+
+void *memalign(size_t align, size_t size)
+{
+	void *p = ready() ? real.memalign(align, size) : NULL;
+
+	note_aligned(p, align, size, FRAME);
+	return p;
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+	void *p = ready() ? real.aligned_alloc(align, size) : NULL;
+
+	note_aligned(p, align, size, FRAME);
+	return p;
+}
+
+int posix_memalign(void **ret, size_t align, size_t size)
+{
+	int error = ready() ? real.posix_memalign(ret, align, size) : ENOMEM;
+
+	if (!error)
+		note_aligned(*ret, align, size, FRAME);
+	return error;
+}
+
+void *valloc(size_t size)
+{
+	void *p = ready() ? real.valloc(size) : NULL;
+
+	note_aligned(p, (size_t)sysconf(_SC_PAGESIZE), size, FRAME);
+	return p;
+}
+
+void *pvalloc(size_t size)
+{
+	void *p = ready() ? real.pvalloc(size) : NULL;
+
+	note_aligned(p, (size_t)sysconf(_SC_PAGESIZE), size, FRAME);
+	return p;
+}
+
+/* What was unloaded may be in stacks to come under other names. */
+int dlclose(void *handle)
+{
+	int result;
+
+	if (!ready() || !real.dlclose)
+		return -1;
+	result = real.dlclose(handle);
+	if (!result && watching() && rec_enter()) {
+		rec_modules_changed();
+		rec_leave();
+	}
+	return result;
+}
+
+/* Libraries' constructors may have allocated before; this is the latest. */
+static __attribute__((constructor)) void on_load(void)
+{
+	if (ready())
+		watching();
+}
+
+static __attribute__((destructor)) void on_exit_program(void)
+{
+	if (!*rec_live || !rec_enter())
+		return;
+	rec_lock();
+	rec_log_clock();
+	rec_unlock();
+	rec_leave();
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+#include "replay/replay.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* How far ahead lines are fetched. */
+enum { AHEAD = 12 };
+
+double replay_age_start(unsigned step)
+{
+	double ret = 1e-6;
+
+	for (unsigned i = 1; i < step; i++)
+		ret *= 10;
+	return step ? ret : 0;
+}
+
+static void set_age_limits(struct replay *r)
+{
+	double ns = r->options.ns_per_tick > 0 ? r->options.ns_per_tick : 1;
+
+	for (unsigned i = 0; i + 1 < LIFE_STEPS; i++)
+		r->age_limit[i] = (uint64_t)fmin(
+			ceil(replay_age_start(i + 1) * 1e9 / ns), 0x1p63);
+	r->age_limit[LIFE_STEPS - 1] = UINT64_MAX;
+}
+
+void replay_init(struct replay *r, const struct replay_options *options)
+{
+	*r = (struct replay){
+		.options = *options,
+		.last_tick = options->first_tick,
+	};
+	live_init(&r->live);
+	profile_init(&r->profile, options->estimator);
+	timeline_init(&r->timeline, options->first_tick);
+	set_age_limits(r);
+}
+
+void replay_fini(struct replay *r)
+{
+	live_fini(&r->live);
+	profile_fini(&r->profile);
+	free(r->sites);
+	free(r->lives);
+	free(r->threads);
+	free(r->gone);
+	*r = (struct replay){ .n_events = 0 };
+}
+
+static void *grow_zeroed(void *items, size_t old, size_t n, size_t size)
+{
+	char *ret = mem_realloc(items, n * size);
+
+	memset(ret + old * size, 0, (n - old) * size);
+	return ret;
+}
+
+static void more_sites(struct replay *r, uint32_t stack)
+{
+	size_t n = (size_t)stack + stack / 2 + 256;
+
+	r->sites = grow_zeroed(r->sites, r->n_sites, n, sizeof(*r->sites));
+	if (r->options.lifetimes)
+		r->lives = grow_zeroed(r->lives, r->n_sites, n,
+				       sizeof(*r->lives));
+	r->n_sites = n;
+}
+
+/* Stacks that the trace does not have are unknown. */
+static inline uint32_t stack_of(const struct replay *r,
+				const struct trace_event *e)
+{
+	return e->stack <= r->options.n_stacks ? e->stack : 0;
+}
+
+static inline struct replay_site *site_of(struct replay *r, uint32_t stack)
+{
+	if (__builtin_expect(stack >= r->n_sites, 0))
+		more_sites(r, stack);
+	return &r->sites[stack];
+}
+
+static void new_thread(struct replay *r, uint32_t number)
+{
+	if (number >= r->n_threads) {
+		size_t n = (size_t)number + number / 2 + 16;
+
+		r->threads = grow_zeroed(r->threads, r->n_threads, n,
+					 sizeof(*r->threads));
+		r->n_threads = n;
+	}
+	r->threads[number].ready = true;
+	sampler_init(&r->threads[number].sampler, r->options.rate,
+		     r->options.seed, number);
+}
+
+static inline struct replay_thread *thread_of(struct replay *r,
+					      uint32_t number)
+{
+	if (number >= REPLAY_MAX_THREADS)
+		number = REPLAY_MAX_THREADS - 1;
+	if (__builtin_expect(number >= r->n_threads ||
+			     !r->threads[number].ready, 0))
+		new_thread(r, number);
+	return &r->threads[number];
+}
+
+/* Before a site changes: are its live figures those of the mark? */
+static inline void keep_marked(const struct replay *r, struct replay_site *s)
+{
+	if (s->changed <= r->mark.number) {
+		s->marked_bytes = s->live_bytes;
+		s->marked_blocks = s->live_blocks;
+	}
+	s->changed = r->n_events;
+}
+
+static void set_mark(struct replay *r, uint64_t tick, uint64_t number)
+{
+	r->mark = (struct replay_moment){
+		.tick = tick,
+		.number = number,
+		.bytes = r->live_bytes,
+		.blocks = r->live.n,
+	};
+	r->n_gone = 0;
+	if (r->options.mark != MARK_PEAK)
+		profile_mark(&r->profile);
+}
+
+/* The first event behind the time: what is live now was live then. */
+static void pass_mark(struct replay *r)
+{
+	set_mark(r, r->options.mark_tick, r->n_events - 1);
+	r->mark_passed = true;
+}
+
+static inline void look_for_peak(struct replay *r, uint64_t tick)
+{
+	if (r->live_bytes <= r->peak.bytes)
+		return;
+	r->peak = (struct replay_moment){
+		.tick = tick,
+		.number = r->n_events,
+		.bytes = r->live_bytes,
+		.blocks = r->live.n,
+	};
+	if (r->options.mark != MARK_TIME)
+		set_mark(r, tick, r->n_events);
+}
+
+/* The estimated curve has changed. */
+static void follow_estimate(struct replay *r, uint64_t tick)
+{
+	uint64_t now = (uint64_t)(profile_live(&r->profile) >> 16);
+
+	timeline_set(&r->timeline, 1, now);
+	if (now <= r->estimated_peak.bytes)
+		return;
+	r->estimated_peak = (struct replay_moment){
+		.tick = tick, .number = r->n_events, .bytes = now,
+	};
+	if (r->options.mark == MARK_PEAK)
+		profile_mark(&r->profile);
+}
+
+/* By its age: one step in ten is found by a comparison or two. */
+static inline unsigned age_step(const struct replay *r, uint64_t ticks)
+{
+	unsigned step = 0;
+
+	while (ticks >= r->age_limit[step] && step < LIFE_STEPS - 1)
+		step++;
+	return step;
+}
+
+static void add_life(struct replay *r, const struct live_block *b,
+		     uint64_t ticks)
+{
+	struct replay_life *life = &r->lives[b->stack];
+
+	life->blocks++;
+	life->ticks += (double)ticks;
+	life->byte_ticks += (double)ticks * (double)b->size;
+	life->longest = max_u64(life->longest, ticks);
+}
+
+static void keep_gone(struct replay *r, const struct live_block *b)
+{
+	MEM_PUSH(r->gone, r->n_gone, r->cap_gone) =
+		(struct replay_block){ .size = b->size, .stack = b->stack };
+}
+
+static inline void end_block(struct replay *r, struct live_block *b,
+			     uint64_t tick)
+{
+	struct replay_site *s = &r->sites[b->stack];
+	uint64_t ticks = tick > b->tick ? tick - b->tick : 0;
+	struct replay_age *age = &r->ages[age_step(r, ticks)];
+
+	keep_marked(r, s);
+	s->live_bytes -= b->size;
+	s->live_blocks--;
+	r->live_bytes -= b->size;
+	r->timeline.now[0] = r->live_bytes;
+	age->blocks++;
+	age->bytes += b->size;
+	if (r->lives)
+		add_life(r, b, ticks);
+	if (r->options.blocks && b->number <= r->mark.number)
+		keep_gone(r, b);
+	if (b->sample) {
+		profile_remove(&r->profile, b->sample);
+		follow_estimate(r, tick);
+	}
+	live_remove(&r->live, b);
+}
+
+/* The handle of its sample, or 0. */
+static inline uint32_t sample_block(struct replay *r,
+				    const struct trace_event *e,
+				    uint32_t stack, struct replay_thread *t)
+{
+	const struct replay_options *o = &r->options;
+	struct replay_thread *stream = o->one_stream ? &r->threads[0] : t;
+	uint64_t length = sampler_length(o->unit, e->size);
+	struct sample hit;
+
+	if (__builtin_expect(e->kind == TRACE_SAMPLE, 0)) {
+		hit = (struct sample){
+			.length = sampler_length(UNIT_REQUESTED, e->size),
+			.rate = min_u64(max_u64(e->rate, 1), SAMPLER_MAX_RATE),
+		};
+		hit.first = min_u64(max_u64(e->gap, 1), hit.length);
+		hit.marks = 1;
+		r->sampled = true;
+	} else if (o->estimator == ESTIMATOR_STATMEMPROF) {
+		if (!sampler_marks(&stream->sampler, length, &hit))
+			return 0;
+	} else if (!sampler_step(&stream->sampler, length, &hit)) {
+		return 0;
+	}
+	hit.size = e->size;
+	return profile_add(&r->profile, stack, &hit);
+}
+
+static inline void begin_block(struct replay *r, const struct trace_event *e,
+			       struct replay_thread *t)
+{
+	uint32_t stack = stack_of(r, e);
+	struct replay_site *s = site_of(r, stack);
+	struct live_block *b = live_add(&r->live, e->addr);
+
+	keep_marked(r, s);
+	s->allocations++;
+	s->allocated_bytes += e->size;
+	s->live_bytes += e->size;
+	s->live_blocks++;
+	r->allocated_bytes += e->size;
+	r->live_bytes += e->size;
+	*b = (struct live_block){
+		.size = e->size,
+		.tick = e->tick,
+		.number = r->n_events,
+		.stack = stack,
+		.sample = sample_block(r, e, stack, t),
+	};
+	look_for_peak(r, e->tick);
+	timeline_set(&r->timeline, 0, r->live_bytes);
+	if (b->sample)
+		follow_estimate(r, e->tick);
+	t->last = e->addr + 1;
+}
+
+static inline void do_free(struct replay *r, const struct trace_event *e,
+			   struct replay_thread *t)
+{
+	struct live_block *b = live_find(&r->live, e->addr);
+
+	if (!b) {
+		r->unknown_frees++;
+		t->last = 0;
+		return;
+	}
+	if (t->last == e->addr + 1) {
+		r->sites[b->stack].temporary++;
+		r->temporary++;
+		r->temporary_bytes += b->size;
+	}
+	t->last = 0;
+	r->frees++;
+	end_block(r, b, e->tick);
+}
+
+/*
+ * Sizes whose sum does not fit: no program had them.  They would spoil every
+ * figure of the others.
+ */
+static bool plausible(const struct replay *r, const struct trace_event *e)
+{
+	uint64_t sum;
+
+	return e->addr != LIVE_NO_ADDR && e->size < UINT64_C(1) << 56 &&
+	       add_ok(r->allocated_bytes, e->size, &sum);
+}
+
+static inline void do_alloc(struct replay *r, const struct trace_event *e,
+			    struct replay_thread *t)
+{
+	struct live_block *old;
+
+	if (__builtin_expect(!plausible(r, e), 0)) {
+		r->bad_addresses++;
+		return;
+	}
+	old = live_find(&r->live, e->addr);
+	if (__builtin_expect(!!old, 0)) {
+		r->lost_frees++;
+		end_block(r, old, e->tick);
+	}
+	begin_block(r, e, t);
+}
+
+static inline void do_event(struct replay *r, const struct trace_event *e)
+{
+	struct replay_thread *t = thread_of(r, e->thread);
+
+	r->n_events++;
+	if (__builtin_expect(e->tick > r->last_tick, 1))
+		r->last_tick = e->tick;
+	timeline_at(&r->timeline, e->tick);
+	if (r->options.mark == MARK_TIME && !r->mark_passed &&
+	    e->tick > r->options.mark_tick)
+		pass_mark(r);
+	if (trace_is_free(e->kind))
+		do_free(r, e, t);
+	if (trace_is_alloc(e->kind))
+		do_alloc(r, e, t);
+	else if (__builtin_expect(trace_is_map(e->kind), 0))
+		(*(e->kind == TRACE_MAP ? &r->maps : &r->unmaps))++;
+}
+
+void replay_events(struct replay *r, const struct trace_event *events,
+		   size_t n)
+{
+	if (r->options.one_stream && !r->n_threads)
+		new_thread(r, 0);
+	for (size_t i = 0; i < n; i++) {
+		if (i + AHEAD < n) {
+			live_prefetch(&r->live, events[i + AHEAD].addr);
+			if (events[i + AHEAD].stack < r->n_sites)
+				__builtin_prefetch(
+					&r->sites[events[i + AHEAD].stack]);
+		}
+		do_event(r, &events[i]);
+	}
+}
+
+void replay_finish(struct replay *r)
+{
+	timeline_at(&r->timeline, r->last_tick);
+	r->n_events++;
+	if (r->options.mark == MARK_TIME && !r->mark_passed)
+		pass_mark(r);
+	for (size_t i = 0; i < r->n_sites; i++)
+		keep_marked(r, &r->sites[i]);
+	r->n_events--;
+	for (size_t i = 0; i < r->n_sites; i++)
+		r->allocations += r->sites[i].allocations;
+	profile_finish(&r->profile);
+}
+
+struct replay_site replay_site(const struct replay *r, uint32_t stack)
+{
+	if (stack < r->n_sites)
+		return r->sites[stack];
+	return (struct replay_site){ .live_bytes = 0 };
+}
+
+struct replay_block *replay_marked_blocks(const struct replay *r,
+					  size_t *ret_n)
+{
+	struct replay_block *ret =
+		mem_alloc((r->n_gone + r->live.n + 1) * sizeof(*ret));
+	const struct live_block *b;
+	size_t place = 0, n = r->n_gone;
+
+	if (n)
+		memcpy(ret, r->gone, n * sizeof(*ret));
+	while ((b = live_next(&r->live, &place)))
+		if (b->number <= r->mark.number)
+			ret[n++] = (struct replay_block){
+				.size = b->size, .stack = b->stack,
+			};
+	*ret_n = n;
+	return ret;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events -> what was allocated by whom, what was live when, for how long; as
+ * it was, and as a sampling profiler would have seen it.
+ *
+ *	replay_init(&r, &options);
+ *	replay_events(&r, events, n);	as often as there are some
+ *	replay_finish(&r);
+ *
+ * A *site* is a number of a stack; 0 is the unknown one.  The *mark* is the
+ * moment whose live heap is kept by site: the first at which live bytes are at
+ * their maximum, or a given time.  Neither costs more than O(1) an event: a
+ * site keeps its figures of the mark when it changes next.
+ *
+ * A realloc frees the old block and allocates the new one, also in place.  A
+ * block that comes where one is live ends that one, whose free was lost.
+ *
+ * Memory: 40 bytes for each slot of a table that is a quarter to half full of
+ * live blocks, and a line for each site.  The length of a trace does not
+ * matter.
+ */
+#ifndef REPLAY_REPLAY_H
+#define REPLAY_REPLAY_H
+
+#include "base/types.h"
+#include "replay/live.h"
+#include "replay/timeline.h"
+#include "replay/trace_read.h"
+#include "sampler/profile.h"
+
+enum replay_mark {
+	MARK_PEAK,		/* estimates: at the peak of their own */
+	MARK_EXACT_PEAK,	/* those too at the peak as it was */
+	MARK_TIME,
+};
+
+struct replay_options {
+	uint64_t rate;
+	uint64_t seed;
+	enum estimator estimator;
+	enum sampler_unit unit;
+	bool one_stream;	/* of the process, not one for each thread */
+	enum replay_mark mark;
+	uint64_t mark_tick;	/* MARK_TIME: the last one that counts */
+	uint64_t first_tick;
+	uint32_t n_stacks;	/* numbers of stacks are 0 to this */
+	double ns_per_tick;
+	bool lifetimes;		/* by site, which costs a little */
+	bool blocks;		/* keep those live at the mark */
+};
+
+/* What is exact; 64 bytes. */
+struct replay_site {
+	uint64_t allocated_bytes, allocations;
+	uint64_t live_bytes, live_blocks;
+	uint64_t marked_bytes, marked_blocks;
+	uint64_t changed;	/* number of the event */
+	uint64_t temporary;	/* freed by the next event of their thread */
+};
+
+/* Of freed blocks. */
+struct replay_life {
+	uint64_t blocks;
+	double ticks;		/* sum */
+	double byte_ticks;
+	uint64_t longest;
+};
+
+/* By lifetime: steps of ten from below 1 us to 10000 s and more. */
+enum { LIFE_STEPS = 12 };
+struct replay_age {
+	uint64_t blocks, bytes;
+};
+
+struct replay_thread {
+	struct sampler sampler;
+	uint64_t last;		/* address + 1 allocated by its last event */
+	bool ready;
+};
+enum { REPLAY_MAX_THREADS = 1 << 16 };
+
+/* A moment and what was live. */
+struct replay_moment {
+	uint64_t tick;
+	uint64_t number;	/* of the event, 0 never */
+	uint64_t bytes, blocks;
+};
+
+struct replay_block {
+	uint64_t size;
+	uint32_t stack;
+};
+
+struct replay {
+	struct replay_options options;
+	struct live live;
+	struct replay_site *sites;	/* owned; by stack */
+	struct replay_life *lives;	/* owned; by stack, or NULL */
+	size_t n_sites;
+	struct replay_thread *threads;	/* owned */
+	size_t n_threads;
+	struct profile profile;
+	struct timeline timeline;	/* exact, estimate */
+	uint64_t n_events, last_tick;
+	uint64_t allocations, allocated_bytes, frees;
+	uint64_t live_bytes;
+	uint64_t temporary, temporary_bytes;
+	struct replay_moment peak;	/* exact */
+	struct replay_moment mark;	/* what marked_* are of */
+	struct replay_moment estimated_peak;	/* bytes: the estimate */
+	bool mark_passed;	/* MARK_TIME: it is behind us */
+	struct replay_age ages[LIFE_STEPS];
+	uint64_t age_limit[LIFE_STEPS];	/* in ticks, exclusive */
+	uint64_t lost_frees;	/* blocks that came where one was live */
+	uint64_t unknown_frees;
+	uint64_t bad_addresses;
+	uint64_t maps, unmaps;
+	bool sampled;		/* the trace itself holds samples */
+	/* Live at the mark and freed since; owned. */
+	struct replay_block *gone;
+	size_t n_gone, cap_gone;
+};
+
+void replay_init(struct replay *r, const struct replay_options *options);
+void replay_fini(struct replay *r);
+
+void replay_events(struct replay *r, const struct trace_event *events,
+		   size_t n);
+
+/* After the last one: marked figures are right, sums are complete. */
+void replay_finish(struct replay *r);
+
+/* All zero for a site that never allocated. */
+struct replay_site replay_site(const struct replay *r, uint32_t stack);
+
+/* The blocks that were live at the mark; the caller frees them. */
+struct replay_block *replay_marked_blocks(const struct replay *r,
+					  size_t *ret_n);
+
+/* Where an age step begins, in seconds; 0 for the first. */
+double replay_age_start(unsigned step);
+
+#endif
