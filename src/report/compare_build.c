@@ -301,7 +301,7 @@ static void set_where_text(struct table *t, const struct compare *c,
 	set_label(t, W_TEXT, c, COMPARE_WHERE, pair, WHERE_WHAT);
 }
 
-/* Of two cores or two processes, and only if it says something of its own. */
+/* What is really there moved otherwise than the sizes did. */
 static bool stored_says_more(const struct compare *c)
 {
 	bool differs = false;
@@ -316,7 +316,26 @@ static bool stored_says_more(const struct compare *c)
 			return false;
 		differs |= b.change != s.change;
 	}
-	return differs && !c->side[0]->pid == !c->side[1]->pid;
+	return differs;
+}
+
+static bool is_process_side(const struct compare_side *side)
+{
+	static const char process[] = "process";
+	const struct table *t = &side->list[COMPARE_TARGET];
+	const struct cell *kind = &t->cells[TARGET_KIND];
+
+	return t->n_rows && kind->known && kind->text.len == strlen(process) &&
+	       !memcmp(table_text(t, kind), process, kind->text.len);
+}
+
+/* Of a core and a process neither word is right. */
+static const char *stored_title(const struct compare *c)
+{
+	bool old = is_process_side(c->side[0]);
+	bool new = is_process_side(c->side[1]);
+
+	return old != new ? "touched" : new ? "resident" : "in files";
 }
 
 static void build_where(struct report *r, const struct compare *c)
@@ -342,8 +361,7 @@ static void build_where(struct report *r, const struct compare *c)
 		table_sort(t, W_STORED + 2, false);
 	else
 		t->hidden |= UINT64_C(1) << (W_STORED + 2);
-	if (c->side[0]->pid && c->side[1]->pid)
-		table_retitle(t, W_STORED + 2, "resident");
+	table_retitle(t, W_STORED + 2, stored_title(c));
 }
 
 /* ---- what changed ---- */

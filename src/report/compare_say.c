@@ -397,8 +397,7 @@ static void say_other(struct said *s, const struct compare *c, size_t i)
 	begin(&text, &size, others[i].text);
 	if (!strcmp(others[i].what, "stacks"))
 		add_threads(&text, c);
-	if (there.sure && !c->side[0]->pid == !c->side[1]->pid &&
-	    num_abs(there.change) < weight - weight / 8) {
+	if (there.sure && num_abs(there.change) < weight - weight / 8) {
 		str_adds(&text, "; ");
 		if (there.change)
 			add_bytes(&text, num_abs(there.change));
