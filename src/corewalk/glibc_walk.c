@@ -303,6 +303,8 @@ run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
 			return run_leave(r, x, &f);
 		}
 		next_word = glibc_load(r->host + (next - r->start) + W, W);
+		/* The processor's own prefetcher stops at each page. */
+		__builtin_prefetch(r->host + (next - r->start) + 1024);
 		if (!take_chunk(r, x, p, s, &next_word, &f))
 			break;
 		r->before = p;
