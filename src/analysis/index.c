@@ -434,7 +434,7 @@ vaddr index_addr_next(const struct index *ix, size_t *cursor, uint32_t number)
 	return start_in(ix, at, number);
 }
 
-vaddr index_next(const struct index *ix, vaddr addr)
+vaddr index_next_far(const struct index *ix, vaddr addr)
 {
 	uint64_t off = addr - ix->base;
 	size_t unit = off >> INDEX_UNIT_SHIFT;

@@ -140,7 +140,41 @@ vaddr index_addr(const struct index *ix, uint32_t number);
  */
 vaddr index_addr_next(const struct index *ix, size_t *cursor, uint32_t number);
 
+/* The same when the next start is not among the same 64 granules. */
+vaddr index_next_far(const struct index *ix, vaddr addr);
+
 /* The first start, or fence, behind addr, which lies in a block or a leaf. */
-vaddr index_next(const struct index *ix, vaddr addr);
+static inline vaddr index_next(const struct index *ix, vaddr addr)
+{
+	uint64_t off = addr - ix->base;
+	uint32_t unit = ix->units[off >> INDEX_UNIT_SHIFT];
+	unsigned bit = off >> ix->shift & 63;
+	uint64_t bits;
+
+	if ((int32_t)unit <= 0)
+		return index_next_far(ix, addr);
+	bits = index_word_at(ix, unit, off)->starts >> bit >> 1;
+	if (!bits)
+		return index_next_far(ix, addr);
+	return ix->base + (((off >> ix->shift) + 1 +
+			    (unsigned)__builtin_ctzll(bits)) << ix->shift);
+}
+
+/* The last start, or fence, at or before addr; 0 if there is none. */
+static inline vaddr index_start(const struct index *ix, vaddr addr)
+{
+	uint64_t off = addr - ix->base;
+	uint32_t unit = ix->units[off >> INDEX_UNIT_SHIFT];
+	unsigned bit = off >> ix->shift & 63;
+	uint64_t bits;
+
+	if ((int32_t)unit <= 0)
+		return index_addr(ix, index_number(ix, off));
+	bits = index_word_at(ix, unit, off)->starts << (63 - bit);
+	if (!bits)
+		return index_addr(ix, index_number(ix, off));
+	return ix->base + (((off >> ix->shift) -
+			    (unsigned)__builtin_clzll(bits)) << ix->shift);
+}
 
 #endif
