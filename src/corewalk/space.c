@@ -160,6 +160,12 @@ const char *space_why_text(enum space_why why)
 
 /* ---- reading ---- */
 
+/*
+ * A view over many small segments is this long at least.  Going to the end of
+ * all that join would make a walk over 100,000 of them quadratic.
+ */
+enum { VIEW_JOIN = 1 << 20 };
+
 /* Counts a read; true if a test wants this one to fail. */
 static inline bool injected(struct space *sp)
 {
@@ -228,7 +234,7 @@ const void *space_view_max(struct space *sp, vaddr addr, uint64_t *ret_n)
 	seg = seg_at(sp, addr);
 	if (!seg)
 		return NULL;
-	*ret_n = piece(sp, seg, addr, UINT64_MAX);
+	*ret_n = piece(sp, seg, addr, VIEW_JOIN);
 	return *ret_n ? seg->host + (addr - seg->start) : NULL;
 }
 

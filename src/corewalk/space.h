@@ -194,7 +194,10 @@ const char *space_why_text(enum space_why why);
  */
 const void *space_view(struct space *sp, vaddr addr, uint64_t n);
 
-/* As much as can be read in one piece from addr on; *ret_n is 0 with NULL. */
+/*
+ * What can be read in one piece from addr on: to the end of its segment, and
+ * up to a megabyte of those that join it.  *ret_n is 0 with NULL.
+ */
 const void *space_view_max(struct space *sp, vaddr addr, uint64_t *ret_n);
 
 /* Copies up to n bytes, crossing segments; returns how many could be read. */
