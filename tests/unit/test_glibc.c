@@ -342,12 +342,12 @@ TEST(pieces_of_the_main_arena)
 }
 
 /* libc's data is not in the file. */
-static void check_lost(unsigned shape)
+static void check_lost(unsigned shape, unsigned n)
 {
 	struct image m;
 
 	image_start(&m, shape);
-	for (unsigned i = 0; i < 40; i++)
+	for (unsigned i = 0; i < n; i++)
 		take(&m, &m.main, i % 4);
 	put_top(&m, &m.main);
 	put_other(&m);
@@ -366,10 +366,11 @@ static void check_lost(unsigned shape)
 
 TEST(the_main_arena_is_lost)
 {
-	check_lost(SHAPE_228);
-	check_lost(SHAPE_236);
-	check_lost(SHAPE_243);
-	check_lost(SHAPE_I386);
+	check_lost(SHAPE_228, 40);
+	check_lost(SHAPE_236, 40);
+	check_lost(SHAPE_236, 4);
+	check_lost(SHAPE_243, 40);
+	check_lost(SHAPE_I386, 40);
 }
 
 /* ---- damage ---- */
@@ -460,6 +461,94 @@ TEST(a_size_overwritten_in_another_arena)
 	image_end(&m);
 }
 
+/* The next header claims that a chunk is in use; it and its footer do not. */
+TEST(a_free_chunk_is_called_in_use)
+{
+	struct image m;
+	vaddr c[12];
+
+	image_start(&m, SHAPE_236);
+	put_top(&m, &m.main);
+	put_other(&m);
+	for (unsigned i = 0; i < 12; i++)
+		c[i] = take(&m, &m.other, 4 + i % 3);
+	put_top(&m, &m.other);
+	add_thread(&m, 1, &m.main);
+	add_thread(&m, 2, &m.other);
+	to_bin(&m, &m.other, c[5], 1);
+	put(&m, c[6] + 8, get(&m, c[6] + 8) | 1);
+	CHECK(walk(&m));
+	check_blocks(&m);
+	CHECK_U64(m.heap.arenas[1].undecoded_bytes, 0);
+	image_end(&m);
+}
+
+/* Larger than it is, into the middle of a block: those between are not lost. */
+TEST(a_size_that_swallows_others)
+{
+	struct image m;
+	vaddr c[24];
+
+	image_start(&m, SHAPE_236);
+	for (unsigned i = 0; i < 24; i++)
+		c[i] = take(&m, &m.main, 4 + i % 3);
+	put_top(&m, &m.main);
+	add_thread(&m, 1, &m.main);
+	put(&m, c[5] + 8, (c[15] + 32 - c[5]) | 1);
+	CHECK(walk(&m));
+	lose(&m, c[5]);
+	check_blocks(&m);
+	CHECK_U64(m.heap.arenas[0].undecoded_bytes, c[6] - c[5]);
+	CHECK_U64(notes(&m, "bad-chunk-size"), 1);
+	CHECK_U64(m.heap.notes[0].addr, c[5]);
+	image_end(&m);
+}
+
+/*
+ * Data that looks like a chain of chunks, longer than any accident: a list's
+ * member behind it is not on that chain.
+ */
+TEST(a_chain_in_the_data_of_a_block)
+{
+	struct image m;
+	vaddr c[6], fake;
+
+	image_start(&m, SHAPE_236);
+	for (unsigned i = 0; i < 6; i++)
+		c[i] = take(&m, &m.main, i == 2 ? 200 : 4);
+	put_top(&m, &m.main);
+	add_thread(&m, 1, &m.main);
+	to_bin(&m, &m.main, c[4], 1);
+	for (fake = c[2] + 0x40; fake + 48 < c[3]; fake += 32)
+		put(&m, fake + 8, 0x21);
+	put(&m, c[2] + 8, 0x4141414141414141);
+	CHECK(walk(&m));
+	lose(&m, c[2]);
+	check_blocks(&m);
+	CHECK_U64(m.heap.arenas[0].undecoded_bytes, c[3] - c[2]);
+	image_end(&m);
+}
+
+/* A fastbin goes on behind a member that is lost. */
+TEST(a_lost_member_of_a_fastbin)
+{
+	struct image m;
+	vaddr c[12];
+
+	image_start(&m, SHAPE_236);
+	for (unsigned i = 0; i < 12; i++)
+		c[i] = take(&m, &m.main, 1);
+	put_top(&m, &m.main);
+	add_thread(&m, 1, &m.main);
+	for (unsigned i = 0; i < 10; i += 2)
+		to_fast(&m, &m.main, c[i]);
+	put(&m, c[4] + 8, 0x4141414141414141);
+	CHECK(walk(&m));
+	lose(&m, c[4]);
+	check_blocks(&m);
+	image_end(&m);
+}
+
 TEST(a_footer_overwritten)
 {
 	struct image m;
@@ -539,11 +628,21 @@ static void check_broken_cache(unsigned shape)
 		to_cache(&m, &m.main, c[i]);
 	/* c[9] is first in its list; behind it are 6, 3 and 0. */
 	put(&m, c[9] + 2 * m.W, 0xdeadbeef00);
+	/* Another cache, whose members are not to be taken for this one's. */
+	put_other(&m);
+	for (unsigned i = 0; i < 12; i++)
+		c[i] = take(&m, &m.other, 4);
+	for (unsigned i = 0; i < 12; i += 2)
+		to_cache(&m, &m.other, c[i]);
+	put_top(&m, &m.other);
+	add_thread(&m, 2, &m.other);
 	CHECK(walk(&m));
 	check_blocks(&m);
 	CHECK_U64(notes(&m, "broken-tcache"), 1);
-	CHECK_U64(m.heap.n_cached, 8);
-	CHECK_U64(m.heap.caches[0].blocks, 8);
+	CHECK_U64(m.heap.n_cached, 14);
+	for (size_t i = 0; i < m.heap.n_caches; i++)
+		CHECK_U64(m.heap.caches[i].blocks,
+			  m.heap.caches[i].tid == 1 ? 8 : 6);
 	image_end(&m);
 }
 
@@ -552,6 +651,23 @@ TEST(a_broken_list_of_a_cache)
 	check_broken_cache(4);		/* the cache's address is the key */
 	check_broken_cache(SHAPE_236);
 	check_broken_cache(SHAPE_243);
+}
+
+/* A link that leads to a block in use, of another size. */
+TEST(a_cache_list_with_a_stranger)
+{
+	struct image m;
+	vaddr c[12];
+
+	damaged(&m, c, SHAPE_236);
+	to_cache(&m, &m.main, c[0]);
+	to_cache(&m, &m.main, c[3]);
+	put(&m, c[3] + 16, (c[3] + 16) >> 12 ^ (c[4] + 16));
+	CHECK(walk(&m));
+	CHECK_U64(m.heap.n_cached, 1);
+	CHECK_U64(notes(&m, "bad-list-member"), 1);
+	CHECK(!heap_cached(&m.heap, c[4]));
+	image_end(&m);
 }
 
 /* The last one's link: nothing is missing, but it leads nowhere. */

@@ -240,6 +240,8 @@ TEST(iteration_over_a_range)
  * Planes below 64 KB come from malloc, others from mmap: cut from one kind to
  * the same and to the other.  A plane of 64 KB speaks of 8 MB.
  */
+enum { STEP = 96 };
+
 static void cut(uint64_t from, uint64_t to)
 {
 	struct heap_iter it;
@@ -249,25 +251,29 @@ static void cut(uint64_t from, uint64_t to)
 
 	start_heap(&h);
 	x = add_blocks(&h, BASE, BASE + from);
-	for (vaddr a = BASE; a < BASE + from; a += 4096)
-		put(&h, x, a, a >> 12 & 1 ? BLOCK_CACHED : BLOCK_OVERHEAD);
+	for (vaddr a = BASE; a < BASE + from; a += STEP)
+		put(&h, x, a, a / STEP & 1 ? BLOCK_CACHED : BLOCK_OVERHEAD);
 	heap_trim_extent(&h, x, BASE + to);
 	heap_finish(&h);
 	heap_iter_init(&it, &h);
 	while (heap_iter_next(&it, &b)) {
-		vaddr want = BASE + n++ * 4096;
+		vaddr want = BASE + n++ * STEP;
 		uint64_t left = BASE + to - want;
 
-		if (b.start != want || b.size != (left < 4096 ? left : 4096) ||
-		    b.state != (want >> 12 & 1 ? BLOCK_CACHED :
+		if (b.start != want || b.size != (left < STEP ? left : STEP) ||
+		    b.state != (want / STEP & 1 ? BLOCK_CACHED :
 				BLOCK_OVERHEAD)) {
-			check_block(&b, want, left < 4096 ? left : 4096,
+			check_block(&b, want, left < STEP ? left : STEP,
 				    b.state);
 			break;
 		}
 	}
-	CHECK_U64(n, (to + 4095) / 4096);
+	CHECK_U64(n, (to + STEP - 1) / STEP);
 	CHECK_U64(h.arenas[0].extent_bytes, to);
+	/* Starts behind the end are gone, also from the last word. */
+	CHECK_U64(h.arenas[0].state[BLOCK_CACHED].blocks +
+		  h.arenas[0].state[BLOCK_OVERHEAD].blocks, n);
+	CHECK_U64(h.arenas[0].state[BLOCK_USED].blocks, 0);
 	CHECK_U64(n_notes(&h, "sum"), 0);
 	heap_fini(&h);
 }
