@@ -16,6 +16,7 @@ COREWALK = elf space pages own module symbol module_file \
 ANALYSIS = stored stack where usage fragment abortmsg damage standout \
 	index roots scan weak edges graph rings reach refs
 SAMPLER = geom profile
+REPLAY = live timeline replay rates
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_leaks build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say
@@ -23,7 +24,7 @@ COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(SAMPLER:%=sampler/%) \
-	$(REPORT:%=report/%)
+	$(REPLAY:%=replay/%) $(REPORT:%=report/%)
 PAGES = $(wildcard $(srcdir)/man/*.[1-9])
 
 # Without config.mk, these do all set-up themselves and install what is
