@@ -16,7 +16,9 @@ COREWALK = elf space pages own module symbol module_file \
 ANALYSIS = stored stack where usage fragment abortmsg damage standout \
 	index roots scan weak edges graph rings reach refs
 SAMPLER = geom profile
-REPLAY = live timeline replay rates
+REPLAY = trace_log trace_events trace_read live timeline replay rates
+RECORDER = recorder recorder_sys recorder_file recorder_module recorder_cfi \
+	recorder_stack recorder_sample
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_leaks build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say
@@ -64,13 +66,23 @@ BENCH = $(patsubst %,obj/%,$(call programs,bench/*.c))
 V = 0
 run = $(if $(filter 0,$(V)),@echo '  $(1)' $@;)
 
-all: heapcore
+all: heapcore libheapcore-record.so
 
 heapcore: $(COMMANDS:%=obj/src/%.o) libheapcore.a
 	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
 
 libheapcore.a: $(MODULES:%=obj/src/%.o)
 	$(call run,AR) rm -f $@ && $(AR) rcs $@ $^
+
+# Preloaded into programs: always optimised, no sanitizers, only libc.
+RECORD_FLAGS = $(WARN) $(WERROR) -std=gnu11 -D_GNU_SOURCE= \
+	-DVERSION='"$(VERSION)"' -I$(srcdir)/src $(CPPFLAGS) $(CFLAGS) -O2 \
+	-fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
+libheapcore-record.so: $(RECORDER:%=obj/src/replay/%.o)
+	$(call run,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,now \
+		-Wl,-z,relro -o $@ $^
+
+$(RECORDER:%=obj/src/replay/%.o): FLAGS = $(RECORD_FLAGS)
 
 # Packages come first: with them apt-get may replace the compiler.
 DEPS = $(patsubst %,deps-%,$(filter $(SELF_SERVICE),$(MAKECMDGOALS)))
@@ -148,11 +160,12 @@ cover: check
 INSTALL = install
 D = $(DESTDIR)
 install: all
-	$(INSTALL) -d $(D)$(bindir) $(D)$(mandir)/man1 $(D)$(mandir)/man5 \
+	$(INSTALL) -d $(D)$(bindir) $(D)$(libexecdir)/heapcore $(D)$(mandir)/man1 $(D)$(mandir)/man5 \
 		$(D)$(docdir) $(D)$(datadir)/bash-completion/completions \
 		$(D)$(datadir)/zsh/site-functions \
 		$(D)$(datadir)/fish/vendor_completions.d
 	$(INSTALL) heapcore $(D)$(bindir)
+	$(INSTALL) -m 644 libheapcore-record.so $(D)$(libexecdir)/heapcore
 	$(if $(filter %.1,$(PAGES)),$(INSTALL) -m 644 $(filter %.1,$(PAGES)) \
 		$(D)$(mandir)/man1)
 	$(if $(filter %.5,$(PAGES)),$(INSTALL) -m 644 $(filter %.5,$(PAGES)) \
@@ -166,6 +179,7 @@ install: all
 
 uninstall:
 	rm -f $(D)$(bindir)/heapcore \
+		$(D)$(libexecdir)/heapcore/libheapcore-record.so \
 		$(addprefix $(D)$(mandir)/man1/,$(notdir $(filter %.1,$(PAGES)))) \
 		$(addprefix $(D)$(mandir)/man5/,$(notdir $(filter %.5,$(PAGES)))) \
 		$(addprefix $(D)$(docdir)/,README.md NEWS.md LICENSE) \
@@ -174,7 +188,7 @@ uninstall:
 		$(D)$(datadir)/fish/vendor_completions.d/heapcore.fish
 
 clean:
-	rm -rf obj heapcore libheapcore.a fuzz-corpus \
+	rm -rf obj heapcore libheapcore.a libheapcore-record.so fuzz-corpus \
 		$(UNIT) $(REPLAYS) $(FUZZERS) $(DAMAGE)
 
 distclean: clean

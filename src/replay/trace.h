@@ -123,6 +123,15 @@ enum trace_kind {
 	TRACE_OTHER = 15,	/* varint what, varint length, bytes */
 };
 
+/* Kinds that have a size, and a stack, as bits. */
+#define TRACE_KINDS_SIZED \
+	(1u << TRACE_MALLOC | 1u << TRACE_CALLOC | 1u << TRACE_ALIGNED | \
+	 1u << TRACE_REALLOC_SAME | 1u << TRACE_REALLOC_NEW | \
+	 1u << TRACE_FREE_SIZED | 1u << TRACE_SAMPLE | 1u << TRACE_MAP | \
+	 1u << TRACE_UNMAP)
+#define TRACE_KINDS_STACKED \
+	(TRACE_KINDS_SIZED & ~(1u << TRACE_FREE_SIZED))
+
 enum trace_tag {
 	TRACE_KIND_MASK = 0x0f,
 	TRACE_SAME_STACK = 0x10,
@@ -134,6 +143,40 @@ enum trace_tag {
 enum trace_other {
 	TRACE_OTHER_THREAD = 1,	/* from here on this tid writes the stream */
 	TRACE_OTHER_LOST = 2,	/* so many events are missing before this */
+};
+
+/*
+ * PACKED.  Varints: the time's unit as a power of two of ticks, the number of
+ * the next object, how many events; then columns, each a varint length and
+ * bytes:
+ *
+ *	KINDS	a byte an event: kind, TRACE_SAME_STACK, and the two below
+ *	TIMES	units since the event before
+ *	OBJECTS	of a free and REALLOC_SAME: how many objects ago the block
+ *		came, 0 unknown; MAP, UNMAP: zigzag of the address less the
+ *		last such; allocations: nothing, they get the next number
+ *	SIZES	the size unless SAME_SIZE, of kinds that have one; then
+ *		alignment, N and T, flags as in EVENTS
+ *	STACKS	zigzag of the stack less the last one, unless SAME
+ *	THREADS	the index, unless SAME_THREAD; see TRACE_LOG_THREAD
+ *
+ * SAME_SIZE: as the last event whose stack was the same modulo SIZES_KEPT.
+ * Last values start from 0, and the last thread too.
+ */
+enum trace_packed {
+	TRACE_SAME_SIZE = 0x20,
+	TRACE_SAME_THREAD = 0x40,
+	TRACE_SIZES_KEPT = 4096,
+};
+
+enum trace_column {
+	TRACE_KINDS,
+	TRACE_TIMES,
+	TRACE_OBJECT_COLUMN,
+	TRACE_SIZES,
+	TRACE_STACK_COLUMN,
+	TRACE_THREAD_COLUMN,
+	TRACE_COLUMNS,
 };
 
 /*

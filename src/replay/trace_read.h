@@ -179,8 +179,11 @@ const struct trace_damage *trace_damage(const struct trace *t);
 /* How far reading is, in bytes of the file, for progress. */
 uint64_t trace_position(const struct trace *t);
 
-/* Return addresses, innermost first; *ret_n = 0 if there is no such stack. */
-const vaddr *trace_stack(const struct trace *t, uint32_t stack, size_t *ret_n);
+/*
+ * Return addresses, innermost first, until the next call; *ret_n = 0 if there
+ * is no such stack.
+ */
+const vaddr *trace_stack(struct trace *t, uint32_t stack, size_t *ret_n);
 
 /* Nanoseconds since first_tick; 0 before it. */
 uint64_t trace_ns(const struct trace *t, uint64_t tick);
