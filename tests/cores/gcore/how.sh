@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# How core.xz was made, on Debian 12 (glibc 2.36, gdb 13): in an empty folder.
+set -eu
+here=$(cd "$(dirname -- "$0")" && pwd)
+gcc -static -O1 -g -fno-builtin -w -o prog "$here/prog.c"
+env -i ./prog &
+sleep 1
+gcore -o core $!
+kill $!
+xz -9e <"core.$!" >"$here/core.xz"
