@@ -380,8 +380,9 @@ static void add_threads(struct str *s, const struct compare *c)
 		return;
 	n = compare_change(c, COMPARE_TARGET, 0, TARGET_THREADS);
 	if (n.sure && n.change)
-		str_printf(s, ": %" PRIu64 " threads became %" PRIu64,
-			   n.amount[0], n.amount[1]);
+		str_printf(s, ": %" PRIu64 " thread%s became %" PRIu64,
+			   n.amount[0], n.amount[0] == 1 ? "" : "s",
+			   n.amount[1]);
 }
 
 /* What is untouched takes no memory: it counts as far as it is there. */
