@@ -72,12 +72,14 @@ static uint32_t seg_flags(uint32_t p_flags)
 
 /*
  * The mapping that a program header speaks of.  A size that leads beyond the
- * end of the address space is cut, one beyond the end of the file is a hole.
+ * end of the address space, or from the process's half of it into the
+ * kernel's, is cut; one beyond the end of the file is a hole.
  */
 static void add_load(struct space *sp, const struct elf_phdr *ph)
 {
 	struct core *core = sp->priv;
-	uint64_t size = min_u64(ph->memsz, UINT64_MAX - ph->vaddr);
+	vaddr last = ph->vaddr >> 63 ? UINT64_MAX : INT64_MAX;
+	uint64_t size = min_u64(ph->memsz, last - ph->vaddr);
 	uint64_t wanted = min_u64(ph->filesz, size);
 	uint64_t there = ph->offset < core->elf.size ?
 		min_u64(wanted, core->elf.size - ph->offset) : 0;
