@@ -21,8 +21,9 @@ RECORDER = recorder recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_leaks build_sample build_find build_at estimate report \
-	saved compare compare_build compare_say
-COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_snapshot cmd_watch
+	saved compare compare_build compare_say \
+	frames sites build_replay replay_text pprof
+COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(SAMPLER:%=sampler/%) \

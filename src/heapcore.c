@@ -9,6 +9,7 @@
 
 static const struct command *const commands[] = {
 	&command_analyze,
+	&command_replay,
 	&command_snapshot,
 	&command_diff,
 	&command_watch,

@@ -315,7 +315,7 @@ static inline void do_alloc(struct replay *r, const struct trace_event *e,
 	struct live_block *old;
 
 	if (__builtin_expect(!plausible(r, e), 0)) {
-		r->bad_addresses++;
+		r->impossible++;
 		return;
 	}
 	old = live_find(&r->live, e->addr);

@@ -113,7 +113,7 @@ struct replay {
 	uint64_t age_limit[LIFE_STEPS];	/* in ticks, exclusive */
 	uint64_t lost_frees;	/* blocks that came where one was live */
 	uint64_t unknown_frees;
-	uint64_t bad_addresses;
+	uint64_t impossible;	/* allocations; passed over */
 	uint64_t maps, unmaps;
 	bool sampled;		/* the trace itself holds samples */
 	/* Live at the mark and freed since; owned. */

@@ -389,7 +389,7 @@ TEST(impossible_events)
 	e->rate = UINT64_MAX;
 	e->gap = UINT64_MAX;
 	run(&r, &o);
-	CHECK_U64(r.bad_addresses, 2);
+	CHECK_U64(r.impossible, 2);
 	CHECK_U64(replay_site(&r, 0).live_bytes, 7);
 	CHECK_U64(r.live_bytes, 8);
 	CHECK(r.n_sites < 10000);

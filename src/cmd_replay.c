@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heapcore replay: read a trace once, sample it on the way, compare.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "cmd.h"
+#include "cmd_report.h"
+#include "report/pprof.h"
+#include "report/replay.h"
+
+enum { MAX_RATES = 32, MAX_SEEDS = 1000000 };
+
+struct args {
+	struct common common;
+	const char *rate, *by, *estimator, *seed, *seeds, *streams;
+	const char *metric, *at, *peak, *depth;
+	bool no_exact;
+	const char *pprof, *folded;
+	struct report_args report;
+	struct list files;
+};
+
+#define ARG(field) offsetof(struct args, field)
+
+static const struct option sampler_options[] = {
+	{ 0, "rate", "SIZE,...", "mean bytes between samples [512k]; 1 keeps\n"
+	  "all; several are compared", OPTION_VALUE, ARG(rate) },
+	{ 0, "by", "UNIT", "bytes, words or count: what the gap is\n"
+	  "counted in; words as OCaml's statmemprof does", OPTION_VALUE,
+	  ARG(by) },
+	{ 0, "estimator", "NAME", "ht, tcmalloc or statmemprof: what a\n"
+	  "sample stands for [ht]", OPTION_VALUE, ARG(estimator) },
+	{ 0, "seed", "N", "seed of the generator [1]", OPTION_VALUE,
+	  ARG(seed) },
+	{ 0, "seeds", "N", "try each rate with so many seeds", OPTION_VALUE,
+	  ARG(seeds) },
+	{ 0, "streams", "OF", "thread or process: who has a generator of\n"
+	  "its own [thread]", OPTION_VALUE, ARG(streams) },
+};
+
+static const struct option metric_options[] = {
+	{ 0, "metric", "NAME", "peak, end, allocated, temporary or\n"
+	  "lifetime [peak]", OPTION_VALUE, ARG(metric) },
+	{ 0, "at", "TIME", "the heap at this second instead of the peak",
+	  OPTION_VALUE, ARG(at) },
+	{ 0, "peak", "WHOSE", "own or exact: where estimates have their\n"
+	  "peak, at that of the estimated or of the\n"
+	  "exact curve [own]", OPTION_VALUE, ARG(peak) },
+	{ 0, "depth", "N|all", "frames per call site [1]", OPTION_VALUE,
+	  ARG(depth) },
+	{ 0, "no-exact", NULL, "estimates only, as a sampler would report",
+	  OPTION_FLAG, ARG(no_exact) },
+	{ 0, "only", "SECTION,...", "timeline, sites, lifetimes, rates, "
+	  "notes,\nall", OPTION_VALUE, ARG(report.only) },
+};
+
+static const struct option file_options[] = {
+	{ 0, "pprof", "FILE", "also write a gzipped pprof profile",
+	  OPTION_VALUE, ARG(pprof) },
+	{ 0, "folded", "FILE", "also write folded stacks for flame graphs",
+	  OPTION_VALUE, ARG(folded) },
+};
+
+static const struct option_group groups[] = {
+	{ "Sampler", sampler_options, countof(sampler_options), 0 },
+	{ "Report", metric_options, countof(metric_options), 0 },
+	{ NULL, report_shape_options, REPORT_SHAPE_OPTIONS, ARG(report) },
+	{ NULL, file_options, countof(file_options), 0 },
+	{ "Output", common_options, COMMON_OPTIONS, ARG(common) },
+};
+
+/* What one run holds; made in this order, freed in the reverse. */
+struct run {
+	struct args args;
+	struct report_options options;
+	struct replay_options replay_options;
+	struct replay_input input;
+	uint64_t rates[MAX_RATES];
+	size_t n_rates;
+	double at;			/* seconds */
+	size_t depth;
+	struct progress progress;
+	struct out out;
+	struct trace *trace;
+	struct replay replay;
+	struct frames frames;
+	struct sites sites;
+	struct rate_result results[MAX_RATES];
+};
+
+/* ---- the command line ---- */
+
+/* The place of a word in a list; an unknown one names them all. */
+static bool parse_word(const char *option, const char *word,
+		       const char *const *words, unsigned *ret,
+		       struct err *err)
+{
+	struct str list;
+
+	if (!word)
+		return true;
+	for (unsigned i = 0; words[i]; i++)
+		if (!strcmp(word, words[i])) {
+			*ret = i;
+			return true;
+		}
+	str_init(&list);
+	for (unsigned i = 0; words[i]; i++)
+		str_printf(&list, "%s%s", i ? ", " : "", words[i]);
+	err_set(err, ERR_USAGE, "--%s: no '%.40s'", option, word);
+	err_hint(err, "There are %s.", list.text);
+	str_fini(&list);
+	return false;
+}
+
+static bool parse_number(const char *option, const char *text, uint64_t max,
+			 uint64_t *ret, struct err *err)
+{
+	if (!text || (num_parse_u64(text, ret) && *ret <= max))
+		return true;
+	return err_set(err, ERR_USAGE, "--%s: '%.40s' is no number up to %"
+		       PRIu64, option, text, max);
+}
+
+static bool parse_rates(struct run *run, struct err *err)
+{
+	const char *p = run->args.rate ? run->args.rate : "512k";
+
+	for (;;) {
+		size_t len = strcspn(p, ",");
+		char word[NUM_MAX] = "";
+
+		if (len < sizeof(word))
+			memcpy(word, p, len);
+		if (run->n_rates == MAX_RATES)
+			return err_set(err, ERR_USAGE, "--rate: more than %d",
+				       MAX_RATES);
+		if (!num_parse_size(word, &run->rates[run->n_rates]) ||
+		    !run->rates[run->n_rates] ||
+		    run->rates[run->n_rates] > SAMPLER_MAX_RATE)
+			return err_set(err, ERR_USAGE, "--rate: '%.40s' is no "
+				       "size from 1 to 1T", p);
+		run->n_rates++;
+		if (!p[len])
+			return true;
+		p += len + 1;
+	}
+}
+
+static bool parse_time(struct run *run, struct err *err)
+{
+	const char *text = run->args.at;
+	char *end;
+
+	if (!text)
+		return true;
+	run->at = strtod(text, &end);
+	if (end != text && !strcmp(end, "s"))
+		end++;
+	if (end == text || *end || !(run->at >= 0) || run->at > 1e12)
+		return err_set(err, ERR_USAGE, "--at: '%.40s' is no number of "
+			       "seconds", text);
+	run->replay_options.mark = MARK_TIME;
+	return true;
+}
+
+static bool parse_depth(struct run *run, struct err *err)
+{
+	const char *text = run->args.depth;
+	uint64_t n = 1;
+
+	if (text && !strcmp(text, "all"))
+		n = SITES_ALL_FRAMES;
+	else if (text && (!num_parse_u64(text, &n) || !n ||
+			  n > TRACE_DEPTH_MAX))
+		return err_set(err, ERR_USAGE, "--depth: '%.40s' is neither a "
+			       "number from 1 to %d nor all", text,
+			       TRACE_DEPTH_MAX);
+	run->depth = n;
+	return true;
+}
+
+static bool set_sampler(struct run *run, struct err *err)
+{
+	static const char *const units[] = { "bytes", "words", "count", NULL };
+	static const enum sampler_unit unit_of[] = {
+		UNIT_REQUESTED, UNIT_WORDS, UNIT_COUNT,
+	};
+	static const char *const estimators[] = {
+		[ESTIMATOR_HT] = "ht", [ESTIMATOR_TCMALLOC] = "tcmalloc",
+		[ESTIMATOR_STATMEMPROF] = "statmemprof", NULL,
+	};
+	static const char *const streams[] = { "thread", "process", NULL };
+	struct replay_options *o = &run->replay_options;
+	const struct args *a = &run->args;
+	unsigned unit = 0, estimator = 0, stream = 0;
+
+	o->seed = 1;
+	if (!parse_rates(run, err) ||
+	    !parse_word("by", a->by, units, &unit, err) ||
+	    !parse_word("estimator", a->estimator, estimators, &estimator,
+			err) ||
+	    !parse_word("streams", a->streams, streams, &stream, err) ||
+	    !parse_number("seed", a->seed, UINT64_MAX, &o->seed, err) ||
+	    !parse_number("seeds", a->seeds, MAX_SEEDS, &run->input.n_seeds,
+			  err))
+		return false;
+	o->rate = run->rates[0];
+	o->unit = unit_of[unit];
+	o->estimator = estimator;
+	o->one_stream = stream;
+	o->blocks = run->n_rates > 1 || run->input.n_seeds;
+	return true;
+}
+
+static bool set_metric(struct run *run, struct err *err)
+{
+	static const char *const metrics[] = {
+		[METRIC_PEAK] = "peak", [METRIC_END] = "end",
+		[METRIC_ALLOCATED] = "allocated",
+		[METRIC_TEMPORARY] = "temporary",
+		[METRIC_LIFETIME] = "lifetime", NULL,
+	};
+	static const char *const peaks[] = { "own", "exact", NULL };
+	const struct args *a = &run->args;
+	unsigned metric = METRIC_PEAK, peak = MARK_PEAK;
+
+	if (!parse_word("metric", a->metric, metrics, &metric, err) ||
+	    !parse_word("peak", a->peak, peaks, &peak, err))
+		return false;
+	if (a->at && (a->peak || metric != METRIC_PEAK))
+		return err_set(err, ERR_USAGE, "--at takes the place of the "
+			       "peak: no --peak, no other --metric");
+	if (a->no_exact && metric > METRIC_ALLOCATED)
+		return err_set(err, ERR_USAGE, "--no-exact: what a sampler "
+			       "does not tell is %s", metrics[metric]);
+	run->input.metric = metric;
+	run->input.exact = !a->no_exact;
+	run->replay_options.mark = peak;
+	run->replay_options.lifetimes = metric == METRIC_LIFETIME;
+	return parse_time(run, err) && parse_depth(run, err);
+}
+
+static bool set_sections(struct run *run, struct err *err)
+{
+	struct report_options *o = &run->options;
+
+	o->kind = &report_replay;
+	if (run->args.report.only)
+		return report_parse_sections(o->kind, run->args.report.only,
+					     &o->sections, err);
+	o->sections = report_default_sections(o->kind, run->args.common.json);
+	return true;
+}
+
+/* All that can be wrong with the command line is said before any work. */
+static bool prepare(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+
+	if (!a->files.n)
+		return err_set(err, ERR_USAGE, "no trace given");
+	if (a->files.n > 1)
+		return err_set(err, ERR_USAGE, "one trace, not %zu",
+			       a->files.n);
+	return report_args_shape(&a->report, &a->common, &run->options, err) &&
+	       set_sampler(run, err) && set_metric(run, err) &&
+	       set_sections(run, err) &&
+	       report_args_check(&a->report, &run->options, err);
+}
+
+/* ---- the work ---- */
+
+static bool open_trace(struct run *run, struct err *err)
+{
+	const char *path = run->args.files.items[0];
+	struct replay_options *o = &run->replay_options;
+	const struct trace_info *info;
+
+	progress_phase(&run->progress, "opening trace");
+	if (!strcmp(path, "-"))
+		run->trace = trace_open_fd(dup(STDIN_FILENO),
+					   "standard input", err);
+	else
+		run->trace = trace_open(path, err);
+	if (!run->trace)
+		return false;
+	info = trace_info(run->trace);
+	o->first_tick = info->first_tick;
+	o->n_stacks = info->n_stacks;
+	o->ns_per_tick = info->ticks_per_s > 0 ? 1e9 / info->ticks_per_s : 1;
+	if (o->mark == MARK_TIME) {
+		double ticks = run->at * 1e9 / o->ns_per_tick;
+
+		if (!add_ok(o->first_tick, (uint64_t)fmin(ticks, 0x1p63),
+			    &o->mark_tick))
+			o->mark_tick = UINT64_MAX;
+	}
+	run->input.exact = run->input.exact && !(info->flags & TRACE_SAMPLED);
+	return true;
+}
+
+static void replay_trace(struct run *run)
+{
+	const struct trace_event *events;
+	const struct trace_info *info = trace_info(run->trace);
+	size_t n;
+
+	progress_phase(&run->progress, "replaying events");
+	replay_init(&run->replay, &run->replay_options);
+	while ((n = trace_read(run->trace, &events))) {
+		replay_events(&run->replay, events, n);
+		progress_step(&run->progress, trace_position(run->trace),
+			      info->file_size, run->replay.n_events,
+			      "events");
+	}
+	replay_finish(&run->replay);
+}
+
+static void try_rates(struct run *run)
+{
+	struct rates_options o = {
+		.first_seed = run->replay_options.seed,
+		.n_seeds = run->input.n_seeds,
+		.estimator = run->replay_options.estimator,
+		.unit = run->replay_options.unit,
+	};
+	struct rates rates;
+	size_t n;
+	AUTO_FREE struct replay_block *blocks =
+		replay_marked_blocks(&run->replay, &n);
+	AUTO_FREE struct rates_block *grouped =
+		mem_alloc((n + 1) * sizeof(*grouped));
+
+	progress_phase(&run->progress, "trying rates");
+	for (size_t i = 0; i < n; i++)
+		grouped[i] = (struct rates_block){
+			.size = blocks[i].size,
+			.group = run->sites.of_stack[blocks[i].stack],
+		};
+	rates_init(&rates, &o, grouped, n, run->sites.n);
+	for (size_t i = 0; i < run->n_rates; i++) {
+		rates_try(&rates, run->rates[i], &run->results[i]);
+		progress_step(&run->progress, i + 1, run->n_rates, i + 1,
+			      "rates");
+	}
+	run->input.needed_rate = rates_needed(&rates, 0.05);
+	run->input.n_top = rates.n_top;
+	rates_fini(&rates);
+	run->input.rates = run->results;
+	run->input.n_rates = run->n_rates;
+}
+
+static void analyse(struct run *run)
+{
+	replay_trace(run);
+	progress_phase(&run->progress, "naming call sites");
+	frames_init(&run->frames, run->trace);
+	sites_init(&run->sites, &run->replay, &run->frames, run->depth);
+	run->input.trace = run->trace;
+	run->input.replay = &run->replay;
+	run->input.frames = &run->frames;
+	run->input.sites = &run->sites;
+	if (run->replay_options.blocks)
+		try_rates(run);
+	progress_phase(&run->progress, NULL);
+}
+
+/* Damage is said where warnings go, with what it means for the figures. */
+static void warn(const struct run *run)
+{
+	const struct trace_damage *d = trace_damage(run->trace);
+
+	if (run->args.common.quiet || !d->first[0])
+		return;
+	fprintf(stderr, "heapcore: %s: %s\n  Replayed %" PRIu64 " events.\n",
+		trace_info(run->trace)->path, d->first, run->replay.n_events);
+}
+
+static bool write_pprof(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	bool exact = run->input.exact && run->rates[0] == SAMPLER_ALL;
+	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%s --seed=%"
+		PRIu64, a->rate ? a->rate : "512k", run->replay_options.seed);
+	struct out out;
+
+	if (!a->pprof)
+		return true;
+	if (!out_open(&out, a->pprof, a->common.force, err))
+		return false;
+	if (pprof_write(&run->input, exact, said, &out, err))
+		return out_close(&out, err);
+	out_abandon(&out);
+	return false;
+}
+
+static bool write_folded(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	bool exact = run->input.exact && run->rates[0] == SAMPLER_ALL;
+	struct out out;
+
+	if (!a->folded)
+		return true;
+	if (!out_open(&out, a->folded, a->common.force, err))
+		return false;
+	folded_write(&run->input, exact, &out);
+	return out_close(&out, err);
+}
+
+static bool write_report(struct run *run, struct err *err)
+{
+	struct report report;
+	bool ok;
+
+	report_init(&report, &run->options);
+	ok = replay_build(&report, &run->input, err);
+	progress_fini(&run->progress);
+	ok = ok && report_write(&report, &run->out, err);
+	report_fini(&report);
+	return ok;
+}
+
+/* From an open output to a closed one. */
+static int make_report(struct run *run, struct err *err)
+{
+	bool ok = open_trace(run, err);
+
+	if (ok) {
+		analyse(run);
+		warn(run);
+		ok = write_pprof(run, err) && write_folded(run, err) &&
+		     write_report(run, err);
+	}
+	progress_fini(&run->progress);
+	if (!ok) {
+		out_abandon(&run->out);
+		return cmd_fail(err);
+	}
+	if (!out_close(&run->out, err))
+		return cmd_fail(err);
+	return replay_complete(run->trace) ? STATUS_COMPLETE
+					   : STATUS_INCOMPLETE;
+}
+
+static void run_fini(struct run *run)
+{
+	if (run->input.sites) {
+		sites_fini(&run->sites);
+		frames_fini(&run->frames);
+		replay_fini(&run->replay);
+	}
+	if (run->trace)
+		trace_close(run->trace);
+	report_args_fini(&run->args.report);
+	list_fini(&run->args.files);
+}
+
+static int replay(const struct command *self, int argc, char **argv)
+{
+	enum progress_mode mode;
+	struct run *run = mem_zalloc(sizeof(*run));
+	struct args *a = &run->args;
+	struct err err = { .kind = ERR_NONE };
+	int status;
+
+	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
+		status = cmd_usage(self, &err);
+	else if (a->common.help)
+		status = cmd_help(self);
+	else if (a->common.version)
+		status = cmd_version();
+	else if (!prepare(run, &err) || !cmd_progress(&a->common, &mode, &err))
+		status = cmd_usage(self, &err);
+	else if (!out_open(&run->out, a->common.output, a->common.force, &err))
+		status = cmd_fail(&err);
+	else {
+		progress_init(&run->progress, mode);
+		status = make_report(run, &err);
+	}
+	run_fini(run);
+	free(run);
+	return status;
+}
+
+const struct command command_replay = {
+	.name = "replay",
+	.summary = "sample a recorded trace and report",
+	.usage =
+"Usage: heapcore replay [OPTION]... TRACE\n"
+"Apply a sampling profiler to a recorded trace and compare it with the truth.\n"
+"\n"
+"  heapcore replay trace.bin --rate=512k\n"
+"  heapcore replay --metric=allocated --rows=20 trace.bin\n"
+"  heapcore replay --rate=64k,512k,2M --seeds=100 trace.bin\n"
+"  heapcore replay --pprof=p.pb.gz trace.bin && go tool pprof -top p.pb.gz\n",
+	.groups = groups,
+	.n_groups = countof(groups),
+	.run = replay,
+};

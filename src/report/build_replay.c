@@ -1,0 +1,764 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/replay.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "report/estimate.h"
+
+#define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
+#define JSON_ONLY (SECTION_IN_JSON | SECTION_NO_WORD)
+/* Rows with a wider bound are not shown one by one. */
+#define TOO_WIDE 0.30
+
+static const struct report_section words[REPLAY_SECTIONS] = {
+	[REPLAY_TARGET] = { "target", JSON_ONLY | SECTION_ALWAYS_JSON },
+	[REPLAY_TOTALS] = { "totals", JSON_ONLY },
+	[REPLAY_MOMENTS] = { "moments", JSON_ONLY },
+	[REPLAY_TIMELINE] = { "timeline", SECTION_IN_JSON },
+	[REPLAY_SITES] = { "sites", IN_BOTH },
+	[REPLAY_LIFETIMES] = { "lifetimes", IN_BOTH },
+	[REPLAY_RATES] = { "rates", IN_BOTH },
+	[REPLAY_NOTES] = { "notes", IN_BOTH },
+};
+
+const struct report_kind report_replay = {
+	.schema = "heapcore-replay/1",
+	.sections = words,
+	.n_sections = REPLAY_SECTIONS,
+};
+
+#define DATA .flags = COLUMN_NO_TEXT
+
+enum profile_view replay_view(enum replay_metric metric)
+{
+	switch (metric) {
+	case METRIC_PEAK:
+		return VIEW_MARKED;
+	case METRIC_END:
+		return VIEW_LIVE;
+	default:
+		return VIEW_ALLOCATED;
+	}
+}
+
+uint64_t replay_exact_bytes(enum replay_metric metric,
+			    const struct replay_site *s)
+{
+	switch (replay_view(metric)) {
+	case VIEW_MARKED:
+		return s->marked_bytes;
+	case VIEW_LIVE:
+		return s->live_bytes;
+	default:
+		return s->allocated_bytes;
+	}
+}
+
+uint64_t replay_exact_blocks(enum replay_metric metric,
+			     const struct replay_site *s)
+{
+	switch (replay_view(metric)) {
+	case VIEW_MARKED:
+		return s->marked_blocks;
+	case VIEW_LIVE:
+		return s->live_blocks;
+	default:
+		return s->allocations;
+	}
+}
+
+double replay_unseen(const struct replay *r)
+{
+	double rate = (double)r->options.rate;
+
+	switch (r->options.unit) {
+	case UNIT_REQUESTED:
+	case UNIT_USABLE:
+		return rate;
+	case UNIT_WORDS:
+		return 8 * rate;
+	case UNIT_COUNT:
+		break;
+	}
+	return -1;
+}
+
+double replay_seconds(const struct replay_input *in, uint64_t tick)
+{
+	return (double)trace_ns(in->trace, tick) / 1e9;
+}
+
+bool replay_complete(const struct trace *t)
+{
+	const struct trace_damage *d = trace_damage(t);
+
+	return !d->headers && !d->chunks && !d->records && !d->lost && !d->cut;
+}
+
+/* ---- what was replayed ---- */
+
+enum {
+	T_PATH, T_PROGRAM, T_PID, T_SECONDS, T_EVENTS, T_THREADS, T_STACKS,
+	T_RATE, T_UNIT, T_ESTIMATOR, T_SEED, T_SAMPLES, T_FREED, T_RECORDED,
+	T_COLUMNS
+};
+
+static const struct column target_columns[T_COLUMNS] = {
+	[T_PATH] = COLUMN("path", "", TEXT, .flags = COLUMN_PATH),
+	[T_PROGRAM] = COLUMN("program", "", TEXT, .flags = COLUMN_PATH),
+	[T_PID] = COLUMN("pid", "", COUNT),
+	[T_SECONDS] = COLUMN("duration_s", "", SECONDS),
+	[T_EVENTS] = COLUMN("events", "", COUNT),
+	[T_THREADS] = COLUMN("threads", "", COUNT),
+	[T_STACKS] = COLUMN("stacks", "", COUNT),
+	[T_RATE] = COLUMN("rate", "", COUNT),
+	[T_UNIT] = COLUMN("by", "", TEXT),
+	[T_ESTIMATOR] = COLUMN("estimator", "", TEXT),
+	[T_SEED] = COLUMN("seed", "", COUNT),
+	[T_SAMPLES] = COLUMN("samples", "", COUNT),
+	[T_FREED] = COLUMN("freed_samples", "", COUNT),
+	[T_RECORDED] = COLUMN("sampled_recording", "", FLAG),
+};
+
+static void build_target(struct report *r, const struct replay_input *in)
+{
+	static const char *const units[] = { "bytes", "usable", "words",
+					     "count" };
+	static const char *const estimators[] = { "ht", "tcmalloc",
+						  "statmemprof" };
+	const struct replay *p = in->replay;
+	const struct trace_info *info = trace_info(in->trace);
+	const char *program = trace_meta_value(in->trace, "program");
+	struct table *t = report_add(r, REPLAY_TARGET, "target", "TARGET",
+				     target_columns, T_COLUMNS);
+
+	t->form = TABLE_OBJECT;
+	table_row(t);
+	table_set_text(t, T_PATH, info->path);
+	if (program)
+		table_set_text(t, T_PROGRAM, program);
+	if (info->pid)
+		table_set(t, T_PID, info->pid);
+	table_set_real(t, T_SECONDS, replay_seconds(in, p->last_tick));
+	table_set(t, T_EVENTS, p->n_events);
+	table_set(t, T_THREADS, info->n_threads);
+	table_set(t, T_STACKS, info->n_stacks);
+	table_set(t, T_RATE, p->options.rate);
+	table_set_text(t, T_UNIT, units[p->options.unit]);
+	table_set_text(t, T_ESTIMATOR, estimators[p->options.estimator]);
+	table_set(t, T_SEED, p->options.seed);
+	table_set(t, T_SAMPLES, p->profile.total.view[VIEW_ALLOCATED].n);
+	table_set(t, T_FREED, p->profile.n_freed);
+	table_set(t, T_RECORDED, p->sampled);
+}
+
+enum {
+	A_ALLOCATIONS, A_BYTES, A_FREES, A_TEMPORARY, A_TEMPORARY_BYTES,
+	A_LOST_FREES, A_UNKNOWN_FREES, A_IMPOSSIBLE, A_LOST, A_COLUMNS
+};
+
+static const struct column totals_columns[A_COLUMNS] = {
+	[A_ALLOCATIONS] = COLUMN("allocations", "", COUNT),
+	[A_BYTES] = COLUMN("allocated_bytes", "", BYTES),
+	[A_FREES] = COLUMN("frees", "", COUNT),
+	[A_TEMPORARY] = COLUMN("temporary", "", COUNT),
+	[A_TEMPORARY_BYTES] = COLUMN("temporary_bytes", "", BYTES),
+	[A_LOST_FREES] = COLUMN("lost_frees", "", COUNT),
+	[A_UNKNOWN_FREES] = COLUMN("unknown_frees", "", COUNT),
+	[A_IMPOSSIBLE] = COLUMN("impossible", "", COUNT),
+	[A_LOST] = COLUMN("lost_events", "", COUNT),
+};
+
+static void build_totals(struct report *r, const struct replay_input *in)
+{
+	const struct replay *p = in->replay;
+	struct table *t = report_add(r, REPLAY_TOTALS, "totals", "TOTALS",
+				     totals_columns, A_COLUMNS);
+
+	t->form = TABLE_OBJECT;
+	table_row(t);
+	table_set(t, A_ALLOCATIONS, p->allocations);
+	table_set(t, A_BYTES, p->allocated_bytes);
+	table_set(t, A_FREES, p->frees);
+	table_set(t, A_TEMPORARY, p->temporary);
+	table_set(t, A_TEMPORARY_BYTES, p->temporary_bytes);
+	table_set(t, A_LOST_FREES, p->lost_frees);
+	table_set(t, A_UNKNOWN_FREES, p->unknown_frees);
+	table_set(t, A_IMPOSSIBLE, p->impossible);
+	table_set(t, A_LOST, trace_damage(in->trace)->lost);
+}
+
+/* ---- moments ---- */
+
+enum {
+	M_BYTES, M_BLOCKS = M_BYTES + ESTIMATE_COLUMNS,
+	M_SAMPLES = M_BLOCKS + ESTIMATE_COLUMNS, M_AT, M_EXACT_AT, M_COLUMNS
+};
+
+static const struct column moment_columns[M_COLUMNS] = {
+	ESTIMATE_OF_BYTES(M_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
+	ESTIMATE_OF_BLOCKS(M_BLOCKS, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
+	[M_SAMPLES] = COLUMN("samples", "", COUNT),
+	[M_AT] = COLUMN("at_s", "", SECONDS),
+	[M_EXACT_AT] = COLUMN("exact_at_s", "", SECONDS),
+};
+
+static void set_figures(struct table *t, size_t bytes, size_t blocks,
+			const struct replay_input *in,
+			enum replay_metric metric, const struct site *s)
+{
+	uint64_t exact[2] = {
+		replay_exact_bytes(metric, &s->exact),
+		replay_exact_blocks(metric, &s->exact),
+	};
+	struct profile_figures f;
+
+	profile_sum_get(&s->view[replay_view(metric)], &f);
+	estimate_set(t, bytes, &f.bytes, replay_unseen(in->replay),
+		     in->exact ? &exact[0] : NULL);
+	estimate_set(t, blocks, &f.blocks, -1, in->exact ? &exact[1] : NULL);
+}
+
+static struct table *build_moment(struct report *r,
+				  const struct replay_input *in,
+				  enum replay_metric metric, const char *name)
+{
+	const struct site *all = &in->sites->total;
+	struct table *t = report_add(r, REPLAY_MOMENTS, name, "", 
+				     moment_columns, M_COLUMNS);
+
+	t->form = TABLE_OBJECT;
+	table_row(t);
+	set_figures(t, M_BYTES, M_BLOCKS, in, metric, all);
+	table_set(t, M_SAMPLES, all->view[replay_view(metric)].n);
+	return t;
+}
+
+static void build_moments(struct report *r, const struct replay_input *in)
+{
+	const struct replay *p = in->replay;
+	bool own = p->options.mark == MARK_PEAK;
+	bool at = p->options.mark == MARK_TIME;
+	struct table *t = build_moment(r, in, METRIC_PEAK, at ? "at" : "peak");
+
+	table_set_real(t, M_AT, replay_seconds(in,
+		own ? p->estimated_peak.tick : p->mark.tick));
+	if (in->exact)
+		table_set_real(t, M_EXACT_AT,
+			       replay_seconds(in, p->mark.tick));
+	t = build_moment(r, in, METRIC_END, "end");
+	table_set_real(t, M_AT, replay_seconds(in, p->last_tick));
+	build_moment(r, in, METRIC_ALLOCATED, "allocated");
+}
+
+/* ---- time line ---- */
+
+enum { L_AT, L_ESTIMATE, L_EXACT, L_COLUMNS };
+
+static const struct column line_columns[L_COLUMNS] = {
+	[L_AT] = COLUMN("at_s", "until", SECONDS),
+	[L_ESTIMATE] = COLUMN("estimate_bytes", "estimate", BYTES,
+			      .width = 12),
+	[L_EXACT] = COLUMN("exact_bytes", "exact", BYTES, .width = 12),
+};
+
+static void build_timeline(struct report *r, const struct replay_input *in)
+{
+	const struct timeline *line = &in->replay->timeline;
+	struct table *t = report_add(r, REPLAY_TIMELINE, "timeline",
+				     "LIVE HEAP", line_columns, L_COLUMNS);
+
+	t->more = "more";
+	for (size_t i = 0; i < timeline_steps(line); i++) {
+		uint64_t end = line->start +
+			       (((uint64_t)i + 1) << line->shift);
+
+		table_row(t);
+		table_set_real(t, L_AT, replay_seconds(in,
+			min_u64(end, in->replay->last_tick)));
+		table_set(t, L_ESTIMATE, line->max[i][1]);
+		if (in->exact)
+			table_set(t, L_EXACT, line->max[i][0]);
+	}
+}
+
+/* ---- sites ---- */
+
+enum {
+	S_SITE,
+	S_BYTES, S_SHARE = S_BYTES + ESTIMATE_COLUMNS,
+	S_SAMPLES, S_BLOCKS, S_ALLOCATIONS = S_BLOCKS + ESTIMATE_COLUMNS,
+	S_ALLOCATED, S_TEMPORARY, S_TEMPORARY_SHARE, S_MEAN_LIFE, S_HELD,
+	S_COLUMNS
+};
+
+static const struct column site_columns[S_COLUMNS] = {
+	[S_SITE] = COLUMN("site", "", TEXT, .width = 26),
+	ESTIMATE_OF_BYTES(S_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
+	[S_SHARE] = COLUMN("share", "share", SHARE,
+			   .flags = COLUMN_OF_TOTAL, .width = 8,
+			   .part = S_BYTES + 1, .whole = S_BYTES + 1),
+	[S_SAMPLES] = COLUMN("samples", "samples", COUNT,
+			     .flags = COLUMN_NO_TEXT | COLUMN_SUM),
+	ESTIMATE_OF_BLOCKS(S_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
+	[S_ALLOCATIONS] = COLUMN("allocations", "allocations", COUNT,
+				 .flags = COLUMN_SUM, .width = 13),
+	[S_ALLOCATED] = COLUMN("allocated_bytes", "allocated", BYTES,
+			       .flags = COLUMN_SUM, .width = 11),
+	[S_TEMPORARY] = COLUMN("temporary", "temporary", COUNT,
+			       .flags = COLUMN_SUM, .width = 11),
+	[S_TEMPORARY_SHARE] = COLUMN("temporary_share", "of its", SHARE,
+				     .width = 8, .part = S_TEMPORARY + 1,
+				     .whole = S_ALLOCATIONS + 1),
+	[S_MEAN_LIFE] = COLUMN("mean_life_ms", "mean ms", COUNT,
+			       .width = 10),
+	[S_HELD] = COLUMN("byte_seconds", "byte-seconds", COUNT,
+			  .flags = COLUMN_SUM, .width = 14),
+};
+
+/* What the text shows for a metric; JSON and CSV have everything. */
+static uint64_t hidden_columns(const struct replay_input *in)
+{
+	const uint64_t estimates = UINT64_C(1) << (S_BYTES + ESTIMATE_VALUE) |
+		UINT64_C(1) << (S_BYTES + ESTIMATE_BOUND) |
+		UINT64_C(1) << (S_BYTES + ESTIMATE_ERROR) |
+		UINT64_C(1) << S_SHARE;
+	const uint64_t exact = UINT64_C(1) << (S_BYTES + ESTIMATE_EXACT);
+	const uint64_t temporary = UINT64_C(1) << S_TEMPORARY |
+		UINT64_C(1) << S_TEMPORARY_SHARE;
+	const uint64_t life = UINT64_C(1) << S_MEAN_LIFE |
+		UINT64_C(1) << S_HELD;
+	const uint64_t sums = UINT64_C(1) << S_ALLOCATIONS |
+		UINT64_C(1) << S_ALLOCATED;
+
+	if (in->metric == METRIC_TEMPORARY)
+		return estimates | exact | life;
+	if (in->metric == METRIC_LIFETIME)
+		return estimates | exact | temporary;
+	return temporary | life | sums |
+	       (in->exact ? 0 : exact |
+		UINT64_C(1) << (S_BYTES + ESTIMATE_ERROR));
+}
+
+static const char *site_title(const struct replay_input *in)
+{
+	switch (in->metric) {
+	case METRIC_PEAK:
+		return in->replay->options.mark == MARK_TIME
+			? "WHO HOLDS THE HEAP" : "WHO HOLDS THE PEAK";
+	case METRIC_END:
+		return "WHO HOLDS THE END";
+	case METRIC_ALLOCATED:
+		return "WHO ALLOCATES";
+	case METRIC_TEMPORARY:
+		return "WHO FREES AT ONCE";
+	case METRIC_LIFETIME:
+		return "WHO HOLDS FOR LONG";
+	}
+	return "";
+}
+
+static uint64_t whole(double value)
+{
+	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
+}
+
+static void set_site(struct table *t, const struct replay_input *in,
+		     const struct site *s)
+{
+	double ns = in->replay->options.ns_per_tick;
+
+	set_figures(t, S_BYTES, S_BLOCKS, in, in->metric, s);
+	table_set(t, S_SAMPLES, s->view[replay_view(in->metric)].n);
+	if (!in->exact)
+		return;
+	table_set(t, S_ALLOCATIONS, s->exact.allocations);
+	table_set(t, S_ALLOCATED, s->exact.allocated_bytes);
+	table_set(t, S_TEMPORARY, s->exact.temporary);
+	if (!in->replay->lives || !s->life.blocks)
+		return;
+	table_set(t, S_MEAN_LIFE, whole(s->life.ticks * ns / 1e6 /
+					(double)s->life.blocks));
+	table_set(t, S_HELD, whole(s->life.byte_ticks * ns / 1e9));
+}
+
+static void add_site(struct site *to, const struct site *s)
+{
+	to->exact.allocated_bytes += s->exact.allocated_bytes;
+	to->exact.allocations += s->exact.allocations;
+	to->exact.live_bytes += s->exact.live_bytes;
+	to->exact.live_blocks += s->exact.live_blocks;
+	to->exact.marked_bytes += s->exact.marked_bytes;
+	to->exact.marked_blocks += s->exact.marked_blocks;
+	to->exact.temporary += s->exact.temporary;
+	to->life.blocks += s->life.blocks;
+	to->life.ticks += s->life.ticks;
+	to->life.byte_ticks += s->life.byte_ticks;
+	for (unsigned v = 0; v < PROFILE_VIEWS; v++)
+		profile_sum_add(&to->view[v], &s->view[v]);
+}
+
+/* Sites by the metric, largest first. */
+struct ranked {
+	double value, exact;
+	const struct site *site;
+};
+
+static struct ranked rank(const struct replay_input *in, const struct site *s)
+{
+	struct profile_figures f;
+	struct ranked ret = { .site = s };
+
+	ret.exact = (double)replay_exact_bytes(in->metric, &s->exact);
+	if (in->metric == METRIC_TEMPORARY) {
+		ret.value = (double)s->exact.temporary;
+	} else if (in->metric == METRIC_LIFETIME) {
+		ret.value = s->life.byte_ticks;
+	} else {
+		profile_sum_get(&s->view[replay_view(in->metric)], &f);
+		ret.value = f.bytes.value;
+	}
+	if (!in->exact)
+		ret.exact = 0;
+	return ret;
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value > y->value ? -1 : 1;
+	if (x->exact != y->exact)
+		return x->exact > y->exact ? -1 : 1;
+	return strcmp(x->site->name, y->site->name);
+}
+
+static struct ranked *rank_all(const struct replay_input *in)
+{
+	const struct sites *s = in->sites;
+	struct ranked *ret = mem_alloc((s->n + 1) * sizeof(*ret));
+
+	for (size_t i = 0; i < s->n; i++)
+		ret[i] = rank(in, &s->sites[i]);
+	qsort(ret, s->n, sizeof(*ret), compare_ranked);
+	return ret;
+}
+
+static bool too_wide(const struct replay_input *in, const struct site *s)
+{
+	double unseen = replay_unseen(in->replay);
+	struct profile_figures f;
+
+	if (replay_view(in->metric) == VIEW_ALLOCATED &&
+	    in->metric != METRIC_ALLOCATED)
+		return false;
+	profile_sum_get(&s->view[replay_view(in->metric)], &f);
+	if (!f.bytes.n)
+		return true;
+	struct interval i = interval_score(&f.bytes, fmax(unseen, 0));
+
+	return interval_error(&i, f.bytes.value) > TOO_WIDE;
+}
+
+/*
+ * Text without an order or filter of the user's: the rest is one row, whose
+ * bound is that of the sum.
+ */
+static bool sums_rest(const struct report *r)
+{
+	return r->options->format == REPORT_TEXT && !r->options->sort &&
+	       !r->options->row_filter &&
+	       r->options->rows != TABLE_ALL_ROWS;
+}
+
+static void add_sites(struct report *r, struct table *t,
+		      const struct replay_input *in,
+		      const struct ranked *ranked)
+{
+	bool sums = sums_rest(r);
+	struct site rest = { .name = NULL };
+	size_t n_rest = 0;
+
+	for (size_t i = 0; i < in->sites->n; i++) {
+		const struct site *s = ranked[i].site;
+
+		if (sums && (t->n_rows >= r->options->rows ||
+			     too_wide(in, s))) {
+			add_site(&rest, s);
+			n_rest++;
+			continue;
+		}
+		table_row(t);
+		table_set_text(t, S_SITE, s->name);
+		set_site(t, in, s);
+	}
+	if (n_rest) {
+		table_row(t);
+		table_printf(t, S_SITE, "%zu other site%s", n_rest,
+			     n_rest == 1 ? "" : "s");
+		set_site(t, in, &rest);
+	}
+}
+
+static void build_sites(struct report *r, const struct replay_input *in)
+{
+	struct table *t = report_add(r, REPLAY_SITES, "sites", site_title(in),
+				     site_columns, S_COLUMNS);
+	AUTO_FREE struct ranked *ranked = rank_all(in);
+
+	t->more = "other sites";
+	t->whole = sums_rest(r);
+	t->hidden = hidden_columns(in);
+	add_sites(r, t, in, ranked);
+	table_total_row(t);
+	table_set_text(t, S_SITE, "total");
+	set_site(t, in, &in->sites->total);
+}
+
+/* ---- lifetimes ---- */
+
+enum { F_AGE, F_MIN, F_BLOCKS, F_BLOCKS_SHARE, F_BYTES, F_BYTES_SHARE,
+	F_COLUMNS };
+
+static const struct column life_columns[F_COLUMNS] = {
+	[F_AGE] = COLUMN("lifetime", "", TEXT, .width = 28),
+	[F_MIN] = COLUMN("min_s", "", SECONDS, DATA),
+	[F_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
+			    .width = 12),
+	[F_BLOCKS_SHARE] = COLUMN("blocks_share", "of all", SHARE,
+				  .flags = COLUMN_OF_TOTAL, .width = 8,
+				  .part = F_BLOCKS + 1,
+				  .whole = F_BLOCKS + 1),
+	[F_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM,
+			   .width = 10),
+	[F_BYTES_SHARE] = COLUMN("bytes_share", "of all", SHARE,
+				 .flags = COLUMN_OF_TOTAL, .width = 8,
+				 .part = F_BYTES + 1, .whole = F_BYTES + 1),
+};
+
+static const char *age_name(unsigned step)
+{
+	static const char *const names[LIFE_STEPS] = {
+		"below 1 us", "1 us - 10 us", "10 us - 100 us",
+		"100 us - 1 ms", "1 ms - 10 ms", "10 ms - 100 ms",
+		"100 ms - 1 s", "1 s - 10 s", "10 s - 100 s",
+		"100 s - 1000 s", "1000 s - 10000 s", "10000 s and more",
+	};
+
+	return names[step];
+}
+
+static void build_lifetimes(struct report *r, const struct replay_input *in)
+{
+	const struct replay *p = in->replay;
+	struct table *t = report_add(r, REPLAY_LIFETIMES, "lifetimes",
+				     "LIFETIME", life_columns, F_COLUMNS);
+
+	t->whole = true;
+	for (unsigned i = 0; i < LIFE_STEPS && in->exact; i++) {
+		if (!p->ages[i].blocks)
+			continue;
+		table_row(t);
+		table_set_text(t, F_AGE, age_name(i));
+		table_set_real(t, F_MIN, replay_age_start(i));
+		table_set(t, F_BLOCKS, p->ages[i].blocks);
+		table_set(t, F_BYTES, p->ages[i].bytes);
+	}
+	if (!in->exact || (!p->live.n && !t->n_rows))
+		return;
+	table_row(t);
+	table_set_text(t, F_AGE, "never freed");
+	table_set(t, F_BLOCKS, p->live.n);
+	table_set(t, F_BYTES, p->live_bytes);
+	table_add_total(t);
+}
+
+/* ---- rates ---- */
+
+enum {
+	R_RATE, R_BYTES, R_SAMPLES, R_ERROR, R_TOP_ERROR, R_SEEN, R_TRIED,
+	R_BIAS, R_RMS, R_COVERS, R_SITE_COVERS, R_TOP_WITHIN, R_COLUMNS
+};
+
+static const struct column rate_columns[R_COLUMNS] = {
+	[R_RATE] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
+			  .width = 8),
+	[R_BYTES] = COLUMN("rate_bytes", "", BYTES, DATA),
+	[R_SAMPLES] = COLUMN("expected_samples", "samples", COUNT,
+			     .width = 10),
+	[R_ERROR] = COLUMN("total_error_share", "total", SHARE, .width = 8),
+	[R_TOP_ERROR] = COLUMN("top_error_share", "top ten", SHARE,
+			       .width = 9),
+	[R_SEEN] = COLUMN("seen_bytes", "seen from", BYTES, .width = 11),
+	[R_TRIED] = COLUMN("tried_samples", "", COUNT, DATA),
+	[R_BIAS] = COLUMN("bias_share", "bias", SHARE,
+			  .flags = COLUMN_SIGN, .width = 8),
+	[R_RMS] = COLUMN("rms_share", "rms", SHARE, .width = 8),
+	[R_COVERS] = COLUMN("total_covered_share", "covered", SHARE,
+			    .width = 9),
+	[R_SITE_COVERS] = COLUMN("sites_covered_share", "sites", SHARE,
+				 .width = 8),
+	[R_TOP_WITHIN] = COLUMN("top_within_share", "within 5%", SHARE,
+				.width = 11),
+};
+
+static void set_tried(struct table *t, const struct rate_result *rate)
+{
+	table_set(t, R_TRIED, whole(rate->tried_samples));
+	table_set_real(t, R_BIAS, rate->bias);
+	table_set_real(t, R_RMS, rate->rms);
+	table_set_real(t, R_COVERS, rate->covers);
+	table_set_real(t, R_SITE_COVERS, rate->group_covers);
+	table_set_real(t, R_TOP_WITHIN, rate->top_within);
+}
+
+static void build_rates(struct report *r, const struct replay_input *in)
+{
+	struct table *t = report_add(r, REPLAY_RATES, "rates", "RATES",
+				     rate_columns, R_COLUMNS);
+	char size[NUM_MAX];
+
+	t->whole = true;
+	for (size_t i = 0; i < in->n_rates; i++) {
+		const struct rate_result *rate = &in->rates[i];
+
+		num_format_size(size, rate->rate);
+		table_row(t);
+		table_set_text(t, R_RATE, size);
+		table_set(t, R_BYTES, rate->rate);
+		table_set(t, R_SAMPLES, whole(rate->samples));
+		table_set_real(t, R_ERROR, rate->error);
+		table_set_real(t, R_TOP_ERROR, rate->top_error);
+		table_set(t, R_SEEN, whole(rate->seen_bytes));
+		if (in->n_seeds)
+			set_tried(t, rate);
+	}
+}
+
+/* ---- notes ---- */
+
+enum { N_CODE, N_TEXT, N_COLUMNS };
+
+static const struct column note_columns[N_COLUMNS] = {
+	[N_CODE] = COLUMN("code", "", TEXT, DATA),
+	[N_TEXT] = COLUMN("text", "", TEXT),
+};
+
+static void note_covers(struct table *t, const struct replay_input *in)
+{
+	double unseen = replay_unseen(in->replay);
+	struct profile_figures f;
+	size_t n = 0, holds = 0;
+
+	if (!in->exact || unseen < 0 || in->metric > METRIC_ALLOCATED)
+		return;
+	for (size_t i = 0; i < in->sites->n; i++) {
+		const struct site *s = &in->sites->sites[i];
+		uint64_t exact = replay_exact_bytes(in->metric, &s->exact);
+
+		/* What is too small to be seen says nothing. */
+		if ((double)exact < unseen)
+			continue;
+		profile_sum_get(&s->view[replay_view(in->metric)], &f);
+		n++;
+		holds += estimate_covers(&f.bytes, unseen, exact);
+	}
+	if (!n)
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "covered-sites");
+	table_printf(t, N_TEXT, "The interval holds the exact bytes of %zu of "
+		     "%zu sites that have as much as one sample stands for; "
+		     "95%% are to be expected.", holds, n);
+}
+
+static void note_needed(struct table *t, const struct replay_input *in)
+{
+	char size[NUM_MAX];
+
+	if (!in->needed_rate)
+		return;
+	num_format_size(size, in->needed_rate);
+	table_row(t);
+	table_set_text(t, N_CODE, "needed-rate");
+	table_printf(t, N_TEXT, "For 5%% on each of the %zu largest sites, 19 "
+		     "times in 20: a rate of %s.", in->n_top, size);
+	if (!in->n_seeds)
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "seeds");
+	table_printf(t, N_TEXT, "Rates were tried with %" PRIu64 " seeds on "
+		     "the blocks that were live at the moment shown; 95%% "
+		     "should be covered.", in->n_seeds);
+}
+
+static void note_order(struct table *t, const struct replay *p)
+{
+	if (!p->lost_frees && !p->unknown_frees && !p->impossible)
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "contradictions");
+	table_printf(t, N_TEXT, "%" PRIu64 " frees of blocks that the trace "
+		     "does not have, %" PRIu64 " allocations where a block "
+		     "was live, %" PRIu64 " of impossible size or place.",
+		     p->unknown_frees, p->lost_frees, p->impossible);
+}
+
+static void build_notes(struct report *r, const struct replay_input *in)
+{
+	const struct trace_damage *d = trace_damage(in->trace);
+	struct table *t = report_add(r, REPLAY_NOTES, "notes", "NOTES",
+				     note_columns, N_COLUMNS);
+
+	t->form = TABLE_SENTENCES;
+	t->whole = true;
+	note_covers(t, in);
+	note_needed(t, in);
+	if (in->replay->sampled) {
+		table_row(t);
+		table_set_text(t, N_CODE, "sampled-recording");
+		table_set_text(t, N_TEXT, "The trace was sampled while it was "
+			       "recorded: exact figures are not known.");
+	}
+	note_order(t, in->replay);
+	if (d->first[0]) {
+		table_row(t);
+		table_set_text(t, N_CODE, "damage");
+		table_set_text(t, N_TEXT, d->first);
+	}
+	if (d->lost) {
+		table_row(t);
+		table_set_text(t, N_CODE, "lost-events");
+		table_printf(t, N_TEXT, "The recorder lost %" PRIu64
+			     " events.", d->lost);
+	}
+}
+
+static void (*const builders[REPLAY_SECTIONS])(struct report *r,
+		const struct replay_input *in) = {
+	[REPLAY_TARGET] = build_target,
+	[REPLAY_TOTALS] = build_totals,
+	[REPLAY_MOMENTS] = build_moments,
+	[REPLAY_TIMELINE] = build_timeline,
+	[REPLAY_SITES] = build_sites,
+	[REPLAY_LIFETIMES] = build_lifetimes,
+	[REPLAY_RATES] = build_rates,
+	[REPLAY_NOTES] = build_notes,
+};
+
+bool replay_build(struct report *r, const struct replay_input *in,
+		  struct err *err)
+{
+	replay_heads(r, in);
+	r->complete = replay_complete(in->trace);
+	for (unsigned i = 0; i < REPLAY_SECTIONS; i++)
+		if (report_wants(r->options, i))
+			builders[i](r, in);
+	return report_finish(r, err);
+}

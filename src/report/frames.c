@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/frames.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "corewalk/elf.h"
+#include "corewalk/module.h"
+
+enum {
+	SHT_SYMTAB = 2, SHT_DYNSYM = 11, PT_NOTE = 4,
+	SYM_SIZE = 24, SYM_FUNC = 2, SYM_IFUNC = 10,
+	SECTION_SIZE = 64, MAX_SECTIONS = 65536,
+	FIRST_BUCKETS = 1 << 10,
+};
+
+struct object_symbol {
+	uint64_t start, size;
+	const char *name;	/* in the mapped file */
+	size_t len;
+};
+
+/* The file of a module. */
+struct frame_object {
+	bool tried;
+	void *data;		/* mapped; NULL: not there, or another one */
+	size_t size;
+	struct object_symbol *symbols;	/* owned; by start */
+	size_t n, cap;
+};
+
+/* ---- symbol tables ---- */
+
+static bool in_file(const struct elf *elf, uint64_t off, uint64_t n)
+{
+	return off <= elf->size && n <= elf->size - off;
+}
+
+static void add_symbol(struct frame_object *o, const uint8_t *sym,
+		       const char *names, uint64_t names_size)
+{
+	unsigned type = sym[4] & 15;
+	uint64_t name = elf_u32(sym);
+	struct object_symbol s = {
+		.start = elf_u64(sym + 8), .size = elf_u64(sym + 16),
+	};
+
+	if ((type != SYM_FUNC && type != SYM_IFUNC) || !s.start ||
+	    name >= names_size)
+		return;
+	s.name = names + name;
+	s.len = strnlen(s.name, names_size - name);
+	if (s.len && s.len < names_size - name)
+		MEM_PUSH(o->symbols, o->n, o->cap) = s;
+}
+
+static void read_table(struct frame_object *o, const struct elf *elf,
+		       const uint8_t *header)
+{
+	uint64_t off = elf_u64(header + 24), size = elf_u64(header + 32);
+	uint32_t link = elf_u32(header + 40);
+	const uint8_t *strings;
+	uint64_t names, names_size;
+
+	if (link >= elf->shnum || !in_file(elf, off, size))
+		return;
+	strings = elf->data + elf->shoff + (uint64_t)link * SECTION_SIZE;
+	names = elf_u64(strings + 24);
+	names_size = elf_u64(strings + 32);
+	if (!in_file(elf, names, names_size))
+		return;
+	for (uint64_t i = 0; i < size / SYM_SIZE; i++)
+		add_symbol(o, elf->data + off + i * SYM_SIZE,
+			   (const char *)elf->data + names, names_size);
+}
+
+/* One name for each place: the shortest, then the first by letters. */
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct object_symbol *x = a, *y = b;
+	size_t n = min_u64(x->len, y->len);
+	int order;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->len != y->len)
+		return x->len < y->len ? -1 : 1;
+	order = memcmp(x->name, y->name, n);
+	if (order)
+		return order;
+	return (x->size < y->size) - (x->size > y->size);
+}
+
+static void read_symbols(struct frame_object *o, const struct elf *elf)
+{
+	uint64_t size = (uint64_t)elf->shnum * SECTION_SIZE;
+
+	if (!elf->is64 || elf->shentsize != SECTION_SIZE ||
+	    elf->shnum > MAX_SECTIONS || !in_file(elf, elf->shoff, size))
+		return;
+	for (uint32_t i = 0; i < elf->shnum; i++) {
+		const uint8_t *header = elf->data + elf->shoff +
+					(uint64_t)i * SECTION_SIZE;
+		uint32_t type = elf_u32(header + 4);
+
+		if (type == SHT_SYMTAB || type == SHT_DYNSYM)
+			read_table(o, elf, header);
+	}
+	if (o->n)
+		qsort(o->symbols, o->n, sizeof(*o->symbols), compare_symbols);
+}
+
+static bool same_build(const struct elf *elf, const struct trace_text *want)
+{
+	struct elf_phdr p;
+	uint8_t id[20];
+
+	for (uint32_t i = 0; i < elf->phnum; i++) {
+		if (!elf_phdr(elf, i, &p) || p.type != PT_NOTE ||
+		    !in_file(elf, p.offset, p.filesz))
+			continue;
+		unsigned n = elf_build_id(elf->data + p.offset, p.filesz,
+					  p.align, id);
+
+		if (n)
+			return n == want->len && !memcmp(id, want->text, n);
+	}
+	return !want->len;
+}
+
+/* A file that is no plain one is not waited for. */
+static bool map_object(struct frame_object *o, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return false;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0) {
+		o->size = (size_t)st.st_size;
+		o->data = mmap(NULL, o->size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (o->data == MAP_FAILED)
+			o->data = NULL;
+	}
+	close(fd);
+	return o->data;
+}
+
+static void load_object(struct frame_object *o, const struct trace_module *m)
+{
+	struct elf elf;
+
+	o->tried = true;
+	if (m->path.text[0] != '/' || !map_object(o, m->path.text))
+		return;
+	if (elf_open(&elf, o->data, o->size) && same_build(&elf, &m->build_id))
+		read_symbols(o, &elf);
+}
+
+static const struct object_symbol *find_symbol(const struct frame_object *o,
+					       uint64_t at)
+{
+	size_t low = 0, high = o->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (o->symbols[middle].start <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return NULL;
+	while (low > 1 && o->symbols[low - 2].start ==
+			  o->symbols[low - 1].start)
+		low--;
+	const struct object_symbol *s = &o->symbols[low - 1];
+
+	return !s->size || at - s->start < s->size ? s : NULL;
+}
+
+/* ---- functions ---- */
+
+static bool is_allocator(const char *name)
+{
+	static const char *const names[] = {
+		"malloc", "calloc", "realloc", "reallocarray", "memalign",
+		"aligned_alloc", "posix_memalign", "valloc", "pvalloc",
+		"strdup", "strndup", "__strdup", "__strndup", "xmalloc",
+		"xcalloc", "xrealloc", "xstrdup", "g_malloc", "g_malloc0",
+		"g_realloc", "CRYPTO_malloc", "CRYPTO_zalloc",
+		"PyMem_Malloc", "PyMem_RawMalloc", "PyObject_Malloc",
+		"safemalloc", "Perl_safesysmalloc", "Perl_safesyscalloc",
+		"Perl_safesysrealloc",
+	};
+
+	if (!strncmp(name, "_Znw", 4) || !strncmp(name, "_Zna", 4) ||
+	    !strncmp(name, "operator new", 12))
+		return true;
+	for (size_t i = 0; i < countof(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static uint64_t hash_text(const char *text, uint64_t h)
+{
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+static uint64_t hash_function(const struct frame_function *f)
+{
+	return hash_text(f->object, hash_text(f->name, 14695981039346656037u))
+	       * UINT64_C(0x9e3779b97f4a7c15) >> 20;
+}
+
+static size_t name_slot(const struct frames *f,
+			const struct frame_function *want)
+{
+	size_t mask = f->n_by_name - 1;
+	size_t i = hash_function(want) & mask;
+
+	for (; f->by_name[i]; i = (i + 1) & mask) {
+		const struct frame_function *is =
+			&f->functions[f->by_name[i] - 1];
+
+		if (!strcmp(is->name, want->name) &&
+		    !strcmp(is->object, want->object))
+			break;
+	}
+	return i;
+}
+
+static void grow_names(struct frames *f)
+{
+	free(f->by_name);
+	f->n_by_name *= 2;
+	f->by_name = mem_zalloc(f->n_by_name * sizeof(*f->by_name));
+	for (size_t i = 0; i < f->n_functions; i++)
+		f->by_name[name_slot(f, &f->functions[i])] = (uint32_t)i + 1;
+}
+
+static void free_function(struct frame_function *f)
+{
+	free((char *)f->name);
+	free((char *)f->object);
+	free((char *)f->file);
+}
+
+/* Takes the strings over. */
+static uint32_t intern(struct frames *f, struct frame_function *function)
+{
+	size_t slot;
+
+	if (f->n_functions >= f->n_by_name / 2)
+		grow_names(f);
+	slot = name_slot(f, function);
+	if (f->by_name[slot]) {
+		free_function(function);
+		return f->by_name[slot] - 1;
+	}
+	function->allocator = is_allocator(function->name);
+	MEM_PUSH(f->functions, f->n_functions, f->cap_functions) = *function;
+	f->by_name[slot] = (uint32_t)f->n_functions;
+	return f->by_name[slot] - 1;
+}
+
+static char *escaped(const char *text, size_t n)
+{
+	struct str s;
+
+	str_init(&s);
+	str_add_escaped(&s, text, n);
+	return str_take(&s);
+}
+
+static const char *base_name(const struct trace_text *path)
+{
+	const char *slash = memrchr(path->text, '/', path->len);
+
+	return slash ? slash + 1 : path->text;
+}
+
+static bool covers(const struct trace_module *m, vaddr addr)
+{
+	for (size_t i = 0; i < m->n_segments; i++)
+		if (addr - m->bias - m->segments[i].vaddr <
+		    m->segments[i].memsz)
+			return true;
+	return false;
+}
+
+/* As it was at the end, else the last object that was ever there. */
+static uint32_t module_of(const struct frames *f, vaddr addr)
+{
+	const struct trace_info *info = trace_info(f->trace);
+	const struct trace_module *m =
+		trace_module_at(f->trace, addr, UINT64_MAX);
+
+	if (m)
+		return (uint32_t)(m - info->modules) + 1;
+	for (size_t i = info->n_modules; i; i--)
+		if (covers(&info->modules[i - 1], addr))
+			return (uint32_t)i;
+	return 0;
+}
+
+/* Names that came with the trace, which are of the address as it is. */
+static const struct trace_name *given_name(const struct frames *f, vaddr addr)
+{
+	const struct trace_info *info = trace_info(f->trace);
+	size_t low = 0, high = info->n_names;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (f->given[middle]->addr < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < info->n_names && f->given[low]->addr == addr)
+		return f->given[low];
+	return NULL;
+}
+
+static void name_given(const struct trace_name *n, struct frame *frame,
+		       struct frame_function *ret)
+{
+	const char *base = base_name(&n->file);
+
+	frame->line = n->line;
+	ret->name = escaped(n->function.text, n->function.len);
+	ret->object = escaped(base, strlen(base));
+	ret->file = escaped(n->file.text, n->file.len);
+	ret->named = true;
+}
+
+static void name_in_object(struct frames *f, struct frame *frame,
+			   struct frame_function *ret)
+{
+	const struct trace_module *m =
+		&trace_info(f->trace)->modules[frame->module - 1];
+	struct frame_object *o = &f->objects[frame->module - 1];
+	const struct object_symbol *s;
+	/* A return address is behind its call, perhaps in the next function. */
+	uint64_t at = frame->addr - m->bias - 1;
+	const char *base = base_name(&m->path);
+
+	if (!o->tried)
+		load_object(o, m);
+	s = find_symbol(o, at);
+	ret->object = escaped(base, strlen(base));
+	ret->file = mem_strdup("");
+	if (s) {
+		ret->name = escaped(s->name, s->len);
+		ret->named = true;
+	} else {
+		ret->name = mem_printf("%s+0x%" PRIx64, ret->object, at + 1);
+	}
+}
+
+static uint32_t new_frame(struct frames *f, vaddr addr)
+{
+	struct frame frame = { .addr = addr };
+	struct frame_function function = { .name = NULL };
+	const struct trace_name *given = given_name(f, addr);
+
+	frame.module = module_of(f, addr);
+	if (given) {
+		name_given(given, &frame, &function);
+	} else if (frame.module) {
+		name_in_object(f, &frame, &function);
+	} else {
+		function.name = mem_printf("0x%" PRIx64, addr);
+		function.object = mem_strdup("");
+		function.file = mem_strdup("");
+	}
+	frame.function = intern(f, &function);
+	MEM_PUSH(f->frames, f->n_frames, f->cap_frames) = frame;
+	return (uint32_t)f->n_frames - 1;
+}
+
+static size_t addr_slot(const struct frames *f, vaddr addr)
+{
+	size_t mask = f->n_by_addr - 1;
+	size_t i = (addr * UINT64_C(0x9e3779b97f4a7c15) >> 30) & mask;
+
+	while (f->by_addr[i] && f->frames[f->by_addr[i] - 1].addr != addr)
+		i = (i + 1) & mask;
+	return i;
+}
+
+static void grow_addrs(struct frames *f)
+{
+	free(f->by_addr);
+	f->n_by_addr *= 2;
+	f->by_addr = mem_zalloc(f->n_by_addr * sizeof(*f->by_addr));
+	for (size_t i = 0; i < f->n_frames; i++)
+		f->by_addr[addr_slot(f, f->frames[i].addr)] = (uint32_t)i + 1;
+}
+
+uint32_t frames_find(struct frames *f, vaddr addr)
+{
+	size_t slot;
+
+	if (f->n_frames >= f->n_by_addr / 2)
+		grow_addrs(f);
+	slot = addr_slot(f, addr);
+	if (!f->by_addr[slot])
+		f->by_addr[slot] = new_frame(f, addr) + 1;
+	return f->by_addr[slot] - 1;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct trace_name *x = *(const struct trace_name *const *)a;
+	const struct trace_name *y = *(const struct trace_name *const *)b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return (x > y) - (x < y);
+}
+
+static void sort_given(struct frames *f)
+{
+	const struct trace_info *info = trace_info(f->trace);
+
+	f->given = mem_alloc((info->n_names + 1) * sizeof(*f->given));
+	for (size_t i = 0; i < info->n_names; i++)
+		f->given[i] = &info->names[i];
+	if (info->n_names)
+		qsort(f->given, info->n_names, sizeof(*f->given),
+		      compare_names);
+}
+
+void frames_init(struct frames *f, struct trace *trace)
+{
+	*f = (struct frames){
+		.trace = trace,
+		.n_by_addr = FIRST_BUCKETS,
+		.n_by_name = FIRST_BUCKETS,
+	};
+	f->by_addr = mem_zalloc(f->n_by_addr * sizeof(*f->by_addr));
+	f->by_name = mem_zalloc(f->n_by_name * sizeof(*f->by_name));
+	f->objects = mem_zalloc((trace_info(trace)->n_modules + 1) *
+				sizeof(*f->objects));
+	sort_given(f);
+}
+
+void frames_fini(struct frames *f)
+{
+	for (size_t i = 0; i < f->n_functions; i++)
+		free_function(&f->functions[i]);
+	for (size_t i = 0; i < trace_info(f->trace)->n_modules; i++) {
+		if (f->objects[i].data)
+			munmap(f->objects[i].data, f->objects[i].size);
+		free(f->objects[i].symbols);
+	}
+	free(f->objects);
+	free(f->given);
+	free(f->frames);
+	free(f->functions);
+	free(f->by_addr);
+	free(f->by_name);
+	*f = (struct frames){ .trace = NULL };
+}

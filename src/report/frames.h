@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Addresses of a trace as functions.
+ *
+ * Names come from the trace itself if it was imported with some, else from the
+ * symbol tables of the objects that were mapped, if they are still where they
+ * were and have the same build id; else a place in an object, or the address.
+ * Each address is looked up once, each object read once.
+ */
+#ifndef REPORT_FRAMES_H
+#define REPORT_FRAMES_H
+
+#include "base/types.h"
+#include "replay/trace_read.h"
+
+struct frame {
+	vaddr addr;		/* a return address */
+	uint32_t function;	/* index; the same for the same name and object */
+	uint32_t module;	/* index in trace_info.modules + 1; 0 none */
+	uint64_t line;		/* 0 unknown */
+};
+
+struct frame_function {
+	const char *name;	/* owned; escaped for a terminal */
+	const char *object;	/* owned; file or object, without folders */
+	const char *file;	/* owned; its source, or "" */
+	bool allocator;		/* malloc and what stands before it */
+	bool named;		/* not just a place */
+};
+
+struct frames {
+	struct trace *trace;	/* borrowed until frames_fini */
+	struct frame *frames;	/* owned; in order of appearance */
+	size_t n_frames, cap_frames;
+	struct frame_function *functions;	/* owned; likewise */
+	size_t n_functions, cap_functions;
+	uint32_t *by_addr;	/* owned; hash: index + 1 */
+	size_t n_by_addr;
+	uint32_t *by_name;
+	size_t n_by_name;
+	struct frame_object *objects;	/* owned; by module */
+	const struct trace_name **given;	/* owned; by address */
+};
+
+void frames_init(struct frames *f, struct trace *trace);
+void frames_fini(struct frames *f);
+
+/* Index of the frame. */
+uint32_t frames_find(struct frames *f, vaddr addr);
+
+static inline const struct frame_function *
+frames_function(const struct frames *f, uint32_t frame)
+{
+	return &f->functions[f->frames[frame].function];
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The report on a replayed trace: its kind, its makers.
+ */
+#ifndef REPORT_REPLAY_H
+#define REPORT_REPLAY_H
+
+#include "replay/rates.h"
+#include "replay/replay.h"
+#include "report/frames.h"
+#include "report/report.h"
+#include "report/sites.h"
+
+extern const struct report_kind report_replay;
+
+enum replay_section {
+	REPLAY_TARGET,		/* JSON only */
+	REPLAY_TOTALS,		/* JSON only */
+	REPLAY_MOMENTS,		/* JSON only: peak, end, allocated */
+	REPLAY_TIMELINE,	/* in text a plot */
+	REPLAY_SITES,
+	REPLAY_LIFETIMES,
+	REPLAY_RATES,		/* with several rates or seeds */
+	REPLAY_NOTES,
+};
+enum { REPLAY_SECTIONS = 8 };
+
+enum replay_metric {
+	METRIC_PEAK,		/* or the time of --at */
+	METRIC_END,
+	METRIC_ALLOCATED,
+	METRIC_TEMPORARY,
+	METRIC_LIFETIME,
+};
+
+/* What the report is made of. */
+struct replay_input {
+	struct trace *trace;
+	const struct replay *replay;
+	struct frames *frames;
+	const struct sites *sites;
+	enum replay_metric metric;
+	bool exact;		/* show what is exact, too */
+	const struct rate_result *rates;
+	size_t n_rates;
+	uint64_t n_seeds;
+	uint64_t needed_rate;	/* for 5 % on the top sites; 0 not known */
+	size_t n_top;
+};
+
+bool replay_build(struct report *r, const struct replay_input *in,
+		  struct err *err) MUST_CHECK;
+
+/* Which view of the sampler and which exact bytes a metric is about. */
+enum profile_view replay_view(enum replay_metric metric);
+uint64_t replay_exact_bytes(enum replay_metric metric,
+			    const struct replay_site *s);
+uint64_t replay_exact_blocks(enum replay_metric metric,
+			     const struct replay_site *s);
+
+/* replay_text.c: the lines above the tables, the last with the plot. */
+void replay_heads(struct report *r, const struct replay_input *in);
+
+/* Nothing is missing of the trace. */
+bool replay_complete(const struct trace *t);
+
+/* Weight of a block that was not seen; negative: not known. */
+double replay_unseen(const struct replay *r);
+
+/* A tick in seconds since the start of the trace. */
+double replay_seconds(const struct replay_input *in, uint64_t tick);
+
+#endif

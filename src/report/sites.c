@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "report/sites.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+enum { FIRST_BUCKETS = 1 << 10 };
+
+/* Groups while they are made; by the functions of their frames. */
+struct grouping {
+	struct sites *sites;
+	struct frames *frames;
+	size_t depth;
+	uint32_t *buckets;	/* owned; index + 1 */
+	size_t n_buckets;
+	uint32_t **keys;	/* owned; by site: length, functions */
+	size_t n_keys, cap_keys;
+};
+
+size_t sites_frames(struct frames *f, uint32_t stack, uint32_t *ret,
+		    size_t max)
+{
+	size_t n, n_ret = 0;
+	const vaddr *addrs = trace_stack(f->trace, stack, &n);
+
+	for (size_t i = 0; i < n && n_ret < max; i++) {
+		uint32_t frame = frames_find(f, addrs[i]);
+
+		if (n_ret || i + 1 == n ||
+		    !frames_function(f, frame)->allocator)
+			ret[n_ret++] = frame;
+	}
+	return n_ret;
+}
+
+static uint64_t hash_key(const uint32_t *key)
+{
+	uint64_t h = 0;
+
+	for (uint32_t i = 0; i <= key[0]; i++)
+		h = (h ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
+	return h ^ h >> 32;
+}
+
+static bool same_key(const uint32_t *a, const uint32_t *b)
+{
+	return a[0] == b[0] &&
+	       !memcmp(a + 1, b + 1, a[0] * sizeof(*a));
+}
+
+static size_t bucket_of(const struct grouping *g, const uint32_t *key)
+{
+	size_t mask = g->n_buckets - 1;
+	size_t i = hash_key(key) & mask;
+
+	for (; g->buckets[i]; i = (i + 1) & mask)
+		if (same_key(g->keys[g->buckets[i] - 1], key))
+			break;
+	return i;
+}
+
+static void grow_buckets(struct grouping *g)
+{
+	free(g->buckets);
+	g->n_buckets *= 2;
+	g->buckets = mem_zalloc(g->n_buckets * sizeof(*g->buckets));
+	for (size_t i = 0; i < g->n_keys; i++)
+		g->buckets[bucket_of(g, g->keys[i])] = (uint32_t)i + 1;
+}
+
+/* "parse_batch  batch.cc:211", "main < start  appd" */
+static char *site_name(struct frames *f, const uint32_t *frames, size_t n)
+{
+	const struct frame *inner;
+	const struct frame_function *first;
+	struct str s;
+
+	if (!n)
+		return mem_strdup("unknown");
+	inner = &f->frames[frames[0]];
+	first = &f->functions[inner->function];
+	str_init(&s);
+	for (size_t i = 0; i < n; i++)
+		str_printf(&s, "%s%s", i ? " < " : "",
+			   frames_function(f, frames[i])->name);
+	if (first->named && first->object[0])
+		str_printf(&s, "  %s", first->object);
+	if (first->named && inner->line)
+		str_printf(&s, ":%llu", (unsigned long long)inner->line);
+	return str_take(&s);
+}
+
+static uint32_t new_site(struct grouping *g, const uint32_t *key,
+			 const uint32_t *frames)
+{
+	size_t size = (key[0] + 1) * sizeof(*key);
+	uint32_t *copy = mem_alloc(size);
+	struct sites *s = g->sites;
+
+	memcpy(copy, key, size);
+	MEM_PUSH(g->keys, g->n_keys, g->cap_keys) = copy;
+	MEM_PUSH(s->sites, s->n, s->cap) = (struct site){
+		.name = site_name(g->frames, frames, key[0]),
+	};
+	return (uint32_t)s->n;
+}
+
+static uint32_t group_of(struct grouping *g, uint32_t stack)
+{
+	uint32_t frames[TRACE_DEPTH_MAX], key[TRACE_DEPTH_MAX + 1];
+	size_t slot;
+
+	frames[0] = 0;
+	key[0] = (uint32_t)sites_frames(g->frames, stack, frames, g->depth);
+	for (uint32_t i = 0; i < key[0]; i++)
+		key[i + 1] = g->frames->frames[frames[i]].function;
+	if (g->n_keys >= g->n_buckets / 2)
+		grow_buckets(g);
+	slot = bucket_of(g, key);
+	if (!g->buckets[slot])
+		g->buckets[slot] = new_site(g, key, frames);
+	return g->buckets[slot] - 1;
+}
+
+static void add_exact(struct replay_site *to, const struct replay_site *s)
+{
+	to->allocated_bytes += s->allocated_bytes;
+	to->allocations += s->allocations;
+	to->live_bytes += s->live_bytes;
+	to->live_blocks += s->live_blocks;
+	to->marked_bytes += s->marked_bytes;
+	to->marked_blocks += s->marked_blocks;
+	to->temporary += s->temporary;
+}
+
+static void add_life(struct replay_life *to, const struct replay_life *life)
+{
+	to->blocks += life->blocks;
+	to->ticks += life->ticks;
+	to->byte_ticks += life->byte_ticks;
+	to->longest = max_u64(to->longest, life->longest);
+}
+
+static void add_stack(struct site *to, const struct replay *r, uint32_t stack)
+{
+	const struct profile_row *row = profile_find(&r->profile, stack);
+
+	add_exact(&to->exact, &r->sites[stack]);
+	if (r->lives)
+		add_life(&to->life, &r->lives[stack]);
+	for (unsigned v = 0; row && v < PROFILE_VIEWS; v++)
+		profile_sum_add(&to->view[v], &row->view[v]);
+}
+
+void sites_init(struct sites *s, const struct replay *r, struct frames *f,
+		size_t depth)
+{
+	struct grouping g = {
+		.sites = s,
+		.frames = f,
+		.depth = depth && depth < TRACE_DEPTH_MAX ? depth
+							  : TRACE_DEPTH_MAX,
+		.n_buckets = FIRST_BUCKETS,
+	};
+
+	*s = (struct sites){ .n_stacks = r->n_sites };
+	s->of_stack = mem_zalloc((r->n_sites + 1) * sizeof(*s->of_stack));
+	g.buckets = mem_zalloc(g.n_buckets * sizeof(*g.buckets));
+	for (uint32_t stack = 0; stack < r->n_sites; stack++) {
+		if (!r->sites[stack].allocations)
+			continue;
+		s->of_stack[stack] = group_of(&g, stack);
+		add_stack(&s->sites[s->of_stack[stack]], r, stack);
+		add_stack(&s->total, r, stack);
+	}
+	for (size_t i = 0; i < g.n_keys; i++)
+		free(g.keys[i]);
+	free(g.keys);
+	free(g.buckets);
+}
+
+void sites_fini(struct sites *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->sites[i].name);
+	free(s->sites);
+	free(s->of_stack);
+	*s = (struct sites){ .n = 0 };
+}

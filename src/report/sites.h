@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks grouped into the rows of a report: by their innermost frames, those
+ * of allocator functions left out.  Exact figures and estimates of a row are
+ * sums over its stacks.
+ */
+#ifndef REPORT_SITES_H
+#define REPORT_SITES_H
+
+#include "replay/replay.h"
+#include "report/frames.h"
+
+enum { SITES_ALL_FRAMES = 0 };
+
+struct site {
+	char *name;		/* owned; "parse_batch  appd" */
+	struct replay_site exact;
+	struct profile_sum view[PROFILE_VIEWS];
+	struct replay_life life;
+};
+
+struct sites {
+	struct site *sites;	/* owned; in order of their first stack */
+	size_t n, cap;
+	struct site total;
+	uint32_t *of_stack;	/* owned; index, by stack */
+	size_t n_stacks;
+};
+
+/* depth: how many frames make a site, SITES_ALL_FRAMES. */
+void sites_init(struct sites *s, const struct replay *r, struct frames *f,
+		size_t depth);
+void sites_fini(struct sites *s);
+
+/*
+ * The frames of a stack that count, innermost first: without allocators, at
+ * most max.  How many.  Of a stack that is nothing else, its last frame.
+ */
+size_t sites_frames(struct frames *f, uint32_t stack, uint32_t *ret,
+		    size_t max);
+
+#endif
