@@ -8,7 +8,7 @@ VERSION = 0.1.0
 BASE = err mem str num rand temp progress
 COREWALK = elf space pages own module symbol module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
-	live_proc live_check live_stop live_pages live_note live_copy \
+	live_proc live_check live_stop live_pages live_note live_copy live_buffer \
 	live_file live_fork target_live target_mem \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
@@ -16,14 +16,16 @@ COREWALK = elf space pages own module symbol module_file \
 ANALYSIS = stored stack where usage fragment abortmsg damage standout \
 	index roots scan weak edges graph rings reach refs
 SAMPLER = geom profile
-REPLAY = trace_log trace_events trace_read live timeline replay rates
+REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
+	trace_import trace_heaptrack live timeline replay rates
 RECORDER = recorder recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_leaks build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say \
 	frames sites build_replay replay_text pprof
-COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch
+COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
+	cmd_trace_open cmd_trace cmd_record
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(SAMPLER:%=sampler/%) \
@@ -50,7 +52,7 @@ WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wwrite-strings
 FLAGS = -std=gnu11 -ffp-contract=off -D_GNU_SOURCE= $(WARN) $(WERROR) \
 	-DVERSION='"$(VERSION)"' \
-	-I$(srcdir)/src $(LIB_CFLAGS) $(HARDEN_CFLAGS) $(SANITIZE) \
+	-DLIBEXECDIR='"$(libexecdir)"' -I$(srcdir)/src $(LIB_CFLAGS) $(HARDEN_CFLAGS) $(SANITIZE) \
 	$(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(HARDEN_CFLAGS) $(SANITIZE) $(CFLAGS) $(HARDEN_LDFLAGS) \
 	$(LDFLAGS)
@@ -78,7 +80,8 @@ libheapcore.a: $(MODULES:%=obj/src/%.o)
 # Preloaded into programs: always optimised, no sanitizers, only libc.
 RECORD_FLAGS = $(WARN) $(WERROR) -std=gnu11 -D_GNU_SOURCE= \
 	-DVERSION='"$(VERSION)"' -I$(srcdir)/src $(CPPFLAGS) $(CFLAGS) -O2 \
-	-fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
+	-fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc \
+	-fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
 libheapcore-record.so: $(RECORDER:%=obj/src/replay/%.o)
 	$(call run,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,now \
 		-Wl,-z,relro -o $@ $^

@@ -3,7 +3,8 @@
  * What the parts of the process target share: target_live.c (the order of
  * things), live_proc.c (files of /proc), live_check.c (may we, and why not),
  * live_stop.c (stopping and registers), live_pages.c (where pages are),
- * live_copy.c (memory into a buffer), live_file.c (bytes of mapped files),
+ * live_copy.c and
+ * live_buffer.c (memory into a buffer), live_file.c (bytes of mapped files),
  * live_note.c (notes as a core has them) and live_fork.c (a copy that the
  * process makes of itself).  Besides them only the unit tests include this.
  *
@@ -52,6 +53,12 @@ struct live_thread {
 	bool has_tls;
 };
 
+/* Mappings without a gap between them, and their place in the buffer. */
+struct live_zone {
+	vaddr start;
+	uint64_t off, room;	/* bytes */
+};
+
 struct live {
 	struct core core;	/* first: space.priv is both */
 	struct space *sp;	/* borrowed */
@@ -72,6 +79,9 @@ struct live {
 	uint8_t *buf;		/* owned: mapped; segments at their core_off */
 	uint64_t buf_size;	/* a multiple of the page */
 	int buf_fd;		/* a file without a name, or -1 */
+	uint64_t tail;		/* where the buffer has no zone yet */
+	struct live_zone *zones;	/* owned, sorted */
+	size_t n_zones, cap_zones;
 	uint64_t to_copy, copied;	/* bytes */
 	uint64_t unreadable;	/* bytes that should have been there */
 	const char **roots;	/* owned: its own root, then --sysroot */
@@ -168,12 +178,24 @@ void live_pages_shared(int fd, struct page_run **runs, size_t *n);
 
 /* ---- live_copy.c ---- */
 
-/* Decide what to copy: segments, pieces, size of the buffer. */
+/* Decide what to copy: segments, without a place in the buffer so far. */
 void live_plan(struct live *lv);
-/* Get the buffer, in memory or in a file. */
-bool live_buffer(struct live *lv, struct err *err) MUST_CHECK;
+/*
+ * Bytes of a segment that are to be copied.  *run moves to its first run of
+ * pages; segments are asked about in their order, the first one with 0.
+ */
+uint64_t live_seg_wanted(const struct live *lv, const struct seg *seg,
+			 size_t *run);
 /* Copy, from mem_fd. */
 bool live_copy(struct live *lv, int mem_fd, struct err *err) MUST_CHECK;
+
+/* ---- live_buffer.c ---- */
+
+/* Make the buffer for the plan, in memory or in a file, and fill it. */
+bool live_buffer(struct live *lv, struct err *err) MUST_CHECK;
+/* Give the segments of a later plan their places. */
+bool live_place(struct live *lv, struct err *err) MUST_CHECK;
+void live_free_buffer(struct live *lv);
 
 /* ---- live_file.c ---- */
 

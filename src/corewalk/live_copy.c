@@ -21,19 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/num.h"
-#include "base/temp.h"
 #include "corewalk/live.h"
 
-enum {
-	COPY_CHUNK = 1 << 20,
-	HUGE_FROM = 4 << 20,	/* segments for which huge pages are wanted */
-};
+enum { COPY_CHUNK = 1 << 20 };
 
 static vaddr run_end(const struct live *lv, const struct page_run *run)
 {
@@ -85,10 +78,8 @@ static void add_seg(struct live *lv, const struct live_map *map, vaddr start,
 		.stored = stored,
 		.flags = map->flags,
 		.file = SEG_NO_FILE,
-		.core_off = lv->buf_size,
 		.why = SPACE_UNDUMPED,
 	};
-	lv->buf_size += seg->avail;
 }
 
 /* What was left in swap becomes segments without bytes. */
@@ -142,8 +133,8 @@ static void plan_map(struct live *lv, const struct live_map *map, size_t *run)
 			map->flags & (SEG_R | SEG_W));
 }
 
-static uint64_t seg_wanted(const struct live *lv, const struct seg *seg,
-			   size_t *run)
+uint64_t live_seg_wanted(const struct live *lv, const struct seg *seg,
+			 size_t *run)
 {
 	const struct space *sp = lv->sp;
 	vaddr end = seg->start + seg->stored;
@@ -165,118 +156,12 @@ void live_plan(struct live *lv)
 	size_t i, run = 0;
 
 	lv->sp->n_segs = 0;
-	lv->buf_size = 0;
 	lv->to_copy = lv->copied = lv->unreadable = 0;
 	for (i = 0; i < lv->n_maps; i++)
 		plan_map(lv, &lv->maps[i], &run);
 	run = 0;
 	for (i = 0; i < lv->sp->n_segs; i++)
-		lv->to_copy += seg_wanted(lv, &lv->sp->segs[i], &run);
-}
-
-/* ---- the buffer ---- */
-
-/* Memory that the machine could give without swapping; 0 if not known. */
-static uint64_t memory_available(void)
-{
-	unsigned long long kb = 0;
-	const char *at = NULL;
-	struct str text;
-
-	str_init(&text);
-	if (live_read(AT_FDCWD, "/proc/meminfo", &text))
-		at = strstr(text.text, "MemAvailable:");
-	if (at && sscanf(at, "MemAvailable: %llu", &kb) != 1)
-		kb = 0;
-	str_fini(&text);
-	return kb * KIB;
-}
-
-/*
- * Dense segments get huge pages, which makes copying faster; elsewhere one
- * touched page must not cost two megabytes.
- */
-static void advise(struct live *lv)
-{
-	size_t i, run = 0;
-
-	madvise(lv->buf, lv->buf_size, MADV_NOHUGEPAGE);
-	for (i = 0; i < lv->sp->n_segs; i++) {
-		const struct seg *seg = &lv->sp->segs[i];
-		uint64_t dense = seg_wanted(lv, seg, &run);
-
-		if (seg->stored >= HUGE_FROM && dense / 3 >= seg->stored / 4)
-			madvise(lv->buf + seg->core_off, seg->stored,
-				MADV_HUGEPAGE);
-	}
-}
-
-static bool buffer_in_memory(struct live *lv)
-{
-	void *buf = mmap(NULL, lv->buf_size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (buf == MAP_FAILED)
-		return false;
-	lv->buf = buf;
-	advise(lv);
-	return true;
-}
-
-static bool no_room(const struct live *lv, const char *dir, uint64_t room,
-		    struct err *err)
-{
-	char need[NUM_MAX], has[NUM_MAX];
-
-	num_format_size(need, lv->to_copy);
-	num_format_size(has, room);
-	err_set(err, ERR_SYSTEM, "%s: a copy of its memory takes %s; %s has "
-		"%s free", lv->core.name, need, dir, has);
-	return err_hint(err, "Give a larger place with --tmpdir=DIR.");
-}
-
-static bool buffer_in_file(struct live *lv, struct err *err)
-{
-	const char *dir = temp_dir(lv->options.tmpdir);
-	struct statvfs v;
-	uint64_t room;
-	void *buf;
-
-	lv->buf_fd = temp_file(dir);
-	if (lv->buf_fd < 0)
-		return err_system(err, "%s: cannot make a file in %s",
-				  lv->core.name, dir);
-	if (fstatvfs(lv->buf_fd, &v) == 0 &&
-	    mul_ok(v.f_bavail, v.f_frsize, &room) && room < lv->to_copy)
-		return no_room(lv, dir, room, err);
-	if (ftruncate(lv->buf_fd, (off_t)lv->buf_size))
-		return err_system(err, "%s: cannot copy memory into %s",
-				  lv->core.name, dir);
-	buf = mmap(NULL, lv->buf_size, PROT_READ, MAP_SHARED, lv->buf_fd, 0);
-	if (buf == MAP_FAILED)
-		return err_system(err, "%s: cannot map a copy of its memory",
-				  lv->core.name);
-	lv->buf = buf;
-	return true;
-}
-
-bool live_buffer(struct live *lv, struct err *err)
-{
-	uint64_t available = memory_available();
-	struct space *sp = lv->sp;
-	size_t i;
-
-	/* One page more, so that there is a buffer in any case. */
-	lv->buf_size += sp->page;
-	if (lv->options.on_disk ||
-	    (available && lv->to_copy > available / 2) ||
-	    !buffer_in_memory(lv))
-		if (!buffer_in_file(lv, err))
-			return false;
-	for (i = 0; i < sp->n_segs; i++)
-		if (sp->segs[i].avail)
-			sp->segs[i].host = lv->buf + sp->segs[i].core_off;
-	return true;
+		lv->to_copy += live_seg_wanted(lv, &lv->sp->segs[i], &run);
 }
 
 /* ---- copying ---- */

@@ -39,14 +39,6 @@ static void free_maps(struct live *lv)
 	lv->n_maps = 0;
 }
 
-static void free_buffer(struct live *lv)
-{
-	if (lv->buf)
-		munmap(lv->buf, lv->buf_size);
-	lv->buf = NULL;
-	close_fd(&lv->buf_fd);
-}
-
 /* What is not needed once the process is a space. */
 static void let_go(struct live *lv)
 {
@@ -64,7 +56,7 @@ static void close_live(struct space *sp)
 	size_t i;
 
 	let_go(lv);
-	free_buffer(lv);
+	live_free_buffer(lv);
 	for (i = 0; i < lv->core.n_maps; i++)
 		munmap(lv->core.maps[i].data, lv->core.maps[i].size);
 	free(lv->core.maps);
@@ -191,20 +183,23 @@ static bool still_the_same(const struct live *lv, struct err *err)
 	return live_lost(lv, err);
 }
 
-static bool capture(struct live *lv, struct err *err)
+static bool look(struct live *lv, struct err *err)
 {
 	struct space *sp = lv->sp;
 
 	free(sp->pages);
 	sp->pages = NULL;
 	sp->n_pages = 0;
-	free_buffer(lv);
 	if (!open_pagemap(lv, err) || !read_maps(lv, err) ||
-	    !live_pages(lv, err) || !still_the_same(lv, err) ||
-	    !live_notes(lv, err))
+	    !live_pages(lv, err) || !still_the_same(lv, err))
 		return false;
 	live_plan(lv);
-	return live_buffer(lv, err);
+	return true;
+}
+
+static bool capture(struct live *lv, struct err *err)
+{
+	return look(lv, err) && live_notes(lv, err) && live_place(lv, err);
 }
 
 /* Let it run on; how long did it stand still? */
@@ -316,6 +311,9 @@ static bool capture_running(struct live *lv, struct err *err)
 	unsigned tries = 0;
 
 	do {
+		/* What was copied before must not show through. */
+		if (tries)
+			live_free_buffer(lv);
 		live_forget_threads(lv);
 		if (!live_peek_threads(lv, err) || !capture(lv, err) ||
 		    !live_copy(lv, lv->mem_fd, err))
@@ -392,6 +390,9 @@ struct space *target_open_live(uint32_t pid,
 	ok = live_open(lv, err);
 	if (ok && is_32_bit(lv))
 		ok = refuse_32_bit(lv, err);
+	/* What it looks like while it runs; the buffer is for that. */
+	if (ok)
+		ok = look(lv, err) && live_buffer(lv, err);
 	if (ok)
 		ok = lv->options.no_stop ? capture_running(lv, err) :
 		     capture_in_thread(lv, err);

@@ -701,6 +701,18 @@ TEST(no_signal_is_lost)
 	child_end(&c);
 }
 
+/* Waits until so many threads are stopped or traced; the last count. */
+static int held_in_the_end(pid_t pid, int want)
+{
+	int i, held = -1;
+
+	for (i = 0; i < 1000 && held != want; i++) {
+		usleep(1000);
+		held = child_threads_held(pid);
+	}
+	return held;
+}
+
 TEST(stopped_stays_stopped)
 {
 	struct child c;
@@ -714,11 +726,11 @@ TEST(stopped_stays_stopped)
 	sp = open_child(&c, &no_options);
 	CHECK(sp);
 	space_close(sp);
-	/* All four threads are in state T, and nobody traces them. */
-	CHECK_U64((uint64_t)child_threads_held(c.pid), 4);
+	/* All four threads, and nobody traces them. */
+	CHECK_U64((uint64_t)held_in_the_end(c.pid, 4), 4);
+	CHECK_U64((uint64_t)child_number(c.pid, "status", "TracerPid"), 0);
 	kill(c.pid, SIGCONT);
-	usleep(20000);
-	CHECK_U64((uint64_t)child_threads_held(c.pid), 0);
+	CHECK_U64((uint64_t)held_in_the_end(c.pid, 0), 0);
 	child_end(&c);
 }
 
