@@ -75,7 +75,9 @@ extern const struct option common_options[COMMON_OPTIONS];
 extern const struct command command_analyze;
 extern const struct command command_diff;
 extern const struct command command_replay;
+extern const struct command command_record;
 extern const struct command command_snapshot;
+extern const struct command command_trace;
 extern const struct command command_watch;
 
 /*

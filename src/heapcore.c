@@ -9,7 +9,9 @@
 
 static const struct command *const commands[] = {
 	&command_analyze,
+	&command_record,
 	&command_replay,
+	&command_trace,
 	&command_snapshot,
 	&command_diff,
 	&command_watch,

@@ -12,7 +12,6 @@
 enum {
 	EVENTS_FIRST = 64,	/* of a stream's buffer */
 	EVENTS_MAX = 1024,
-	SAFE = 96,		/* no record that is not OTHER is longer */
 };
 
 /* The columns of a packed chunk, and what was last in them. */
@@ -175,6 +174,7 @@ static void read_records(struct trace *t, struct stream *s)
 		unsigned tag = start < b->end ? *b->p++ : 0;
 		unsigned kind = tag & TRACE_KIND_MASK;
 
+		s->last = start;
 		if (!tag) {
 			if (start < b->end && !s->open)
 				bad_chunk(t, s, "a record of kind 0");
@@ -336,4 +336,19 @@ void trace_stream_reset(struct stream *s)
 	s->columns = NULL;
 	s->at = s->n = s->cap = 0;
 	end_chunk(s);
+}
+
+uint64_t trace_events_end(struct trace *t, const struct chunk_ref *c,
+			  uint32_t *ret_events)
+{
+	uint32_t index = (uint32_t)(c - t->chunks);
+	struct stream s = {
+		.type = TRACE_EVENTS, .id = c->stream, .chunks = &index,
+		.n_chunks = 1, .thread = NO_THREAD,
+	};
+
+	*ret_events = 0;
+	while (trace_fill(t, &s))
+		*ret_events += (uint32_t)s.n;
+	return s.last ? (uint64_t)(s.last - (t->map + c->offset)) : 0;
 }

@@ -81,6 +81,7 @@ struct stream {
 
 	bool in_chunk;
 	struct bytes in;	/* the rest of the chunk */
+	const uint8_t *last;	/* where its last record was to begin */
 	uint8_t *plain;		/* owned: a chunk that was compressed */
 	bool open;
 	uint64_t tick;		/* in ticks */
@@ -158,5 +159,11 @@ uint32_t trace_thread_of(struct trace *t, uint32_t stream, uint64_t tid,
 /* trace_events.c: more events into s->events; false at the stream's end. */
 bool trace_fill(struct trace *t, struct stream *s);
 void trace_stream_reset(struct stream *s);
+
+/* Bytes of an open chunk's payload that hold whole records. */
+uint64_t trace_events_end(struct trace *t, const struct chunk_ref *c,
+			  uint32_t *ret_events);
+uint64_t trace_stacks_end(const struct trace *t, const struct chunk_ref *c);
+uint64_t trace_log_end(const struct trace *t, const struct chunk_ref *c);
 
 #endif

@@ -304,3 +304,43 @@ uint32_t trace_thread_of(struct trace *t, uint32_t stream, uint64_t tid,
 	}
 	return t->slots[at].thread;
 }
+
+uint64_t trace_log_end(const struct trace *t, const struct chunk_ref *c)
+{
+	const uint8_t *start = t->map + c->offset;
+	struct bytes b = { start, start + c->stored, false };
+	const uint8_t *last = start;
+
+	while (b.p < b.end && *b.p) {
+		uint64_t n;
+
+		b.p++;
+		n = bytes_varint(&b);
+		if (b.bad || n > (uint64_t)(b.end - b.p))
+			break;
+		b.p += n;
+		last = b.p;
+	}
+	return (uint64_t)(last - start);
+}
+
+uint64_t trace_stacks_end(const struct trace *t, const struct chunk_ref *c)
+{
+	const uint8_t *start = t->map + c->offset;
+	struct bytes b = { start, start + c->stored, false };
+	const uint8_t *last = start;
+
+	while (b.p < b.end && *b.p == TRACE_STACK_TAG) {
+		uint64_t n;
+
+		b.p++;
+		bytes_varint(&b);
+		n = bytes_varint(&b);
+		for (uint64_t i = 0; i < n && !b.bad; i++)
+			bytes_varint(&b);
+		if (b.bad)
+			break;
+		last = b.p;
+	}
+	return (uint64_t)(last - start);
+}
