@@ -30,13 +30,13 @@ static const struct option pid_option[] = {
 };
 
 static const struct option only_option[] = {
-	{ 0, "only", "SECTION,...", "where, changed, arenas, classes, "
-	  "types, all", OPTION_VALUE, ARG(report.only) },
+	{ 0, "only", "SECTION,...", "where, changed, arenas, leaks, "
+	  "classes,\ntypes, all", OPTION_VALUE, ARG(report.only) },
 };
 
 static const struct option fail_option[] = {
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used_change,\n"
-	  "used_growth_share, free_change, private_change\n"
+	  "used_growth_share, leaked_change, free_change\n"
 	  "and more, as in 'used_change>10M'; may be repeated",
 	  OPTION_LIST, ARG(report.fail_if) },
 };
@@ -144,6 +144,17 @@ static bool prepare(struct run *run, int argc, char **argv, struct err *err)
 
 /* ---- the sides ---- */
 
+/* Leaks are looked for where it takes no time, or if they are asked for. */
+static bool asks_for_leaks(const struct args *a)
+{
+	if (a->report.only && strstr(a->report.only, "leaks"))
+		return true;
+	for (size_t i = 0; i < a->report.fail_if.n; i++)
+		if (!strncmp(a->report.fail_if.items[i], "leaked", 6))
+			return true;
+	return false;
+}
+
 /* A core or a process: looked at, put into lists, and let go. */
 static bool look(struct run *run, int side, struct err *err)
 {
@@ -162,6 +173,7 @@ static bool look(struct run *run, int side, struct err *err)
 		ok = subject_walk(&s, run->allocator, &run->progress, err);
 	if (ok) {
 		subject_where(&s, &run->progress);
+		subject_reach(&s, asks_for_leaks(a), &run->progress);
 		subject_analyse(&s);
 		compare_side_init(to, s.sp->path);
 		ok = compare_side_from_input(to, &s.input, err);

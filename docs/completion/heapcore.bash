@@ -19,7 +19,7 @@ _heapcore()
 		fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||
-		sections="all where changed arenas classes types"
+		sections="all where changed arenas leaks classes types"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then

@@ -28,6 +28,8 @@ static const struct column totals_columns[TOTALS_COLUMNS] = {
 	[TOTALS_FREE] = COLUMN("free_bytes", "", BYTES),
 	[TOTALS_UNDECODED] = COLUMN("undecoded_bytes", "", BYTES),
 	[TOTALS_FINDINGS] = COLUMN("findings", "", COUNT),
+	[TOTALS_LEAKED] = COLUMN("leaked_bytes", "", BYTES),
+	[TOTALS_LEAKED_BLOCKS] = COLUMN("leaked_blocks", "", COUNT),
 };
 
 static const struct column where_columns[WHERE_COLUMNS] = {
@@ -55,6 +57,13 @@ static const struct column class_columns[CLASSES_COLUMNS] = {
 	[CLASSES_FREE_BLOCKS] = COLUMN("free_blocks", "", COUNT),
 };
 
+static const struct column leak_columns[LEAKS_COLUMNS] = {
+	[LEAKS_NAME] = COLUMN("name", "", TEXT),
+	[LEAKS_GRADE] = COLUMN("grade", "", TEXT),
+	[LEAKS_BYTES] = COLUMN("bytes", "", BYTES),
+	[LEAKS_BLOCKS] = COLUMN("blocks", "", COUNT),
+};
+
 static const struct column type_columns[TYPES_COLUMNS] = {
 	[TYPES_NAME] = COLUMN("name", "", TEXT),
 	[TYPES_BYTES] = COLUMN("bytes", "", BYTES),
@@ -76,7 +85,8 @@ static const struct {
 	[COMPARE_TARGET] = { "target", "description of the process",
 		target_columns, TARGET_COLUMNS, 0, ~0u, false },
 	[COMPARE_TOTALS] = { "totals", "totals", totals_columns,
-		TOTALS_COLUMNS, 0, 0, false },
+		TOTALS_COLUMNS, 0,
+		BIT(TOTALS_LEAKED) | BIT(TOTALS_LEAKED_BLOCKS), false },
 	[COMPARE_WHERE] = { "where", "rows of where", where_columns,
 		WHERE_COLUMNS, BIT(WHERE_WHAT), BIT(WHERE_STORED), false },
 	[COMPARE_ARENAS] = { "arenas", "arenas", arena_columns,
@@ -85,6 +95,8 @@ static const struct {
 	[COMPARE_CLASSES] = { "classes", "size classes", class_columns,
 		CLASSES_COLUMNS, BIT(CLASSES_MIN) | BIT(CLASSES_MAX), 0,
 		false },
+	[COMPARE_LEAKS] = { "leaks", "leaks", leak_columns, LEAKS_COLUMNS,
+		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), 0, true },
 	[COMPARE_TYPES] = { "types", "types", type_columns, TYPES_COLUMNS,
 		BIT(TYPES_NAME), 0, true },
 };
@@ -107,6 +119,15 @@ void compare_side_fini(struct compare_side *side)
 	*side = (struct compare_side){ .name = NULL };
 }
 
+/* A list of leaks that nobody looked for is empty and means nothing. */
+static void check_looked(struct compare_side *side)
+{
+	const struct table *totals = &side->list[COMPARE_TOTALS];
+
+	if (!totals->n_rows || !totals->cells[TOTALS_LEAKED].known)
+		side->has[COMPARE_LEAKS] = false;
+}
+
 void compare_side_from_saved(struct compare_side *side, const struct saved *s)
 {
 	side->schema = saved_schema(s);
@@ -119,6 +140,7 @@ void compare_side_from_saved(struct compare_side *side, const struct saved *s)
 			       (lists[i].keys || side->list[i].n_rows);
 		side->odd += odd;
 	}
+	check_looked(side);
 }
 
 static void copy_cell(struct table *to, size_t column,
@@ -150,13 +172,29 @@ static void copy_rows(struct table *to, const struct table *from)
 	}
 }
 
+/* The first table of that name; another one may hold its sums. */
+static void copy_table(struct compare_side *side, size_t list,
+		       const struct report *r)
+{
+	for (size_t k = 0; k < r->n_tables; k++) {
+		if (strcmp(r->tables[k].name, lists[list].name))
+			continue;
+		copy_rows(&side->list[list], &r->tables[k]);
+		side->has[list] = true;
+		return;
+	}
+}
+
 bool compare_side_from_input(struct compare_side *side,
 			     const struct report_input *in, struct err *err)
 {
 	const struct report_options options = {
 		.kind = &report_analyze,
 		.format = REPORT_JSON,
-		.sections = report_default_sections(&report_analyze, true),
+		.sections = 1u << SECTION_TARGET | 1u << SECTION_TOTALS |
+			    1u << SECTION_WHERE | 1u << SECTION_ARENAS |
+			    1u << SECTION_CLASSES |
+			    (in->reach ? 1u << SECTION_LEAKS : 0),
 	};
 	struct report r;
 	bool ok;
@@ -164,11 +202,8 @@ bool compare_side_from_input(struct compare_side *side,
 	report_init(&r, &options);
 	ok = report_build(&r, in, err);
 	for (size_t i = 0; ok && i < COMPARE_LISTS; i++)
-		for (size_t k = 0; k < r.n_tables; k++)
-			if (!strcmp(r.tables[k].name, lists[i].name)) {
-				copy_rows(&side->list[i], &r.tables[k]);
-				side->has[i] = true;
-			}
+		copy_table(side, i, &r);
+	check_looked(side);
 	side->complete = r.complete;
 	side->pid = is_process(in->sp) ? in->sp->pid : 0;
 	report_fini(&r);

@@ -17,11 +17,12 @@ enum diff_section {
 	DIFF_WHERE,
 	DIFF_CHANGED,
 	DIFF_ARENAS,
+	DIFF_LEAKS,
 	DIFF_CLASSES,
 	DIFF_TYPES,
 	DIFF_NOTES,		/* JSON only */
 };
-enum { DIFF_SECTIONS = 8 };
+enum { DIFF_SECTIONS = 9 };
 
 #define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
 #define JSON_ALWAYS (SECTION_IN_JSON | SECTION_ALWAYS_JSON | SECTION_NO_WORD)
@@ -32,6 +33,7 @@ static const struct report_section words[DIFF_SECTIONS] = {
 	[DIFF_WHERE] = { "where", IN_BOTH },
 	[DIFF_CHANGED] = { "changed", IN_BOTH },
 	[DIFF_ARENAS] = { "arenas", IN_BOTH },
+	[DIFF_LEAKS] = { "leaks", IN_BOTH },
 	[DIFF_CLASSES] = { "classes", IN_BOTH },
 	[DIFF_TYPES] = { "types", IN_BOTH },
 	[DIFF_NOTES] = { "notes", JSON_ALWAYS },
@@ -196,7 +198,8 @@ static void build_targets(struct report *r, const struct compare *c)
 
 enum {
 	T_PRIVATE = 0, T_MAPPED = 3, T_USED = 6, T_USED_BLOCKS = 9,
-	T_FREE = 12, T_UNDECODED = 15, T_FINDINGS = 18, T_GROWTH = 21,
+	T_FREE = 12, T_UNDECODED = 15, T_FINDINGS = 18, T_LEAKED = 21,
+	T_LEAKED_BLOCKS = 24, T_GROWTH = 27,
 	T_COLUMNS
 };
 
@@ -208,6 +211,8 @@ static const struct column total_columns[T_COLUMNS] = {
 	BYTES_DATA(T_FREE, "free_"),
 	BYTES_DATA(T_UNDECODED, "undecoded_"),
 	COUNT_DATA(T_FINDINGS, "findings_"),
+	BYTES_DATA(T_LEAKED, "leaked_"),
+	COUNT_DATA(T_LEAKED_BLOCKS, "leaked_blocks_"),
 	[T_GROWTH] = COLUMN("used_growth_share", "", SHARE, .flags = HIDDEN),
 };
 
@@ -219,6 +224,8 @@ static const struct measure total_measures[] = {
 	{ TOTALS_FREE, T_FREE, false },
 	{ TOTALS_UNDECODED, T_UNDECODED, false },
 	{ TOTALS_FINDINGS, T_FINDINGS, false },
+	{ TOTALS_LEAKED, T_LEAKED, false },
+	{ TOTALS_LEAKED_BLOCKS, T_LEAKED_BLOCKS, false },
 };
 
 const struct column *compare_total_columns(size_t *ret_n)
@@ -565,6 +572,45 @@ static void build_classes(struct report *r, const struct compare *c)
 		drop_last(r);
 }
 
+/* ---- leaks ---- */
+
+enum {
+	L_NAME, L_GRADE, L_BYTES, L_BLOCKS = L_BYTES + 3,
+	L_COLUMNS = L_BLOCKS + 3
+};
+
+static const struct column leak_columns[L_COLUMNS] = {
+	[L_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 20),
+	[L_GRADE] = COLUMN("grade", "grade", TEXT, .flags = COLUMN_RAW),
+	BYTES_ALL(L_BYTES, ""),
+	COUNT_CHANGE(L_BLOCKS, "blocks_", "blocks"),
+};
+
+static const struct measure leak_measures[] = {
+	{ LEAKS_BYTES, L_BYTES, true },
+	{ LEAKS_BLOCKS, L_BLOCKS, false },
+};
+
+static void build_leaks(struct report *r, const struct compare *c)
+{
+	struct table *t = report_add(r, DIFF_LEAKS, "leaks", "LEAKED",
+				     leak_columns, L_COLUMNS);
+	uint64_t any = 0;
+
+	t->one_unit = true;
+	for (size_t i = 0; i < c->n_pairs[COMPARE_LEAKS]; i++) {
+		table_row(t);
+		set_label(t, L_NAME, c, COMPARE_LEAKS, i, LEAKS_NAME);
+		set_label(t, L_GRADE, c, COMPARE_LEAKS, i, LEAKS_GRADE);
+		any |= set_measures(t, c, COMPARE_LEAKS, i, leak_measures,
+				    countof(leak_measures));
+	}
+	table_add_total(t);
+	table_sort(t, L_BYTES + 2, false);
+	if (is_idle(r, DIFF_LEAKS, any))
+		drop_last(r);
+}
+
 /* ---- types ---- */
 
 enum {
@@ -634,6 +680,7 @@ static void (*const builders[DIFF_SECTIONS])(struct report *r,
 	[DIFF_WHERE] = build_where,
 	[DIFF_CHANGED] = build_changed,
 	[DIFF_ARENAS] = build_arenas,
+	[DIFF_LEAKS] = build_leaks,
 	[DIFF_CLASSES] = build_classes,
 	[DIFF_TYPES] = build_types,
 	[DIFF_NOTES] = build_notes,
@@ -645,6 +692,7 @@ static bool can_build(const struct compare *c, unsigned section)
 	static const unsigned needs[DIFF_SECTIONS] = {
 		[DIFF_WHERE] = COMPARE_WHERE,
 		[DIFF_ARENAS] = COMPARE_ARENAS,
+		[DIFF_LEAKS] = COMPARE_LEAKS,
 		[DIFF_CLASSES] = COMPARE_CLASSES,
 		[DIFF_TYPES] = COMPARE_TYPES,
 	};

@@ -236,6 +236,24 @@ static void say_used(struct said *s, const struct compare *c,
 	say(s, "used", num_abs(used->change), used->change, &text);
 }
 
+/* What is lost is in use too: the sentence before has it in its sum. */
+static void say_leaked(struct said *s, const struct compare *c)
+{
+	struct change lost = compare_total(c, TOTALS_LEAKED);
+	struct change n = compare_total(c, TOTALS_LEAKED_BLOCKS);
+	struct str text;
+
+	if (!lost.sure || !lost.change)
+		return;
+	begin(&text, &lost, "is lost: nothing was found that refers to it");
+	if (n.sure && same_sign(n.change, lost.change))
+		str_printf(&text, "; %" PRIu64 " %s block%s",
+			   num_abs(n.change), n.change < 0 ? "fewer" : "more",
+			   num_abs(n.change) == 1 ? "" : "s");
+	str_addc(&text, '.');
+	say(s, "leaked", num_abs(lost.change), lost.change, &text);
+}
+
 /* As much is in use as before, but not the same. */
 static void say_sizes(struct said *s, const struct compare *c,
 		      const struct change *used)
@@ -514,6 +532,7 @@ void said_init(struct said *s, const struct compare *c)
 		used = compare_where(c, "used", WHERE_BYTES);
 	say_findings(s, c);
 	say_used(s, c, &used);
+	say_leaked(s, c);
 	say_sizes(s, c, &used);
 	say_free(s, c, &used);
 	for (size_t i = 0; i < countof(others); i++)

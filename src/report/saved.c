@@ -278,8 +278,12 @@ static size_t add_row(struct table *t, const json_t *object)
 bool saved_rows(const struct saved *s, struct table *t, size_t *ret_odd)
 {
 	const json_t *list = json_object_get(s->root, t->name);
+	const json_t *rows = json_object_get(list, "rows");
 	size_t odd = 0;
 
+	/* A list that sums stand beside. */
+	if (json_is_array(rows))
+		list = rows;
 	if (json_is_object(list))
 		odd = add_row(t, list);
 	else if (json_is_array(list))

@@ -343,6 +343,11 @@ if "$HEAPCORE" analyze -q --json -p $PID >before.json 2>refused; then
 	ok "what grew, and where" said 0 \
 		"all of it in 20000 more blocks of 112 bytes; all of it in arena glibc main" \
 		diff -q before.json -p $PID
+	# The list of before lost its head.
+	ok "what was lost" said 0 "109K more is lost: nothing was found" \
+		diff -q before.json -p $PID
+	ok "a check of that" is 1 diff -q --fail-if='leaked_change>100k' \
+		before.json -p $PID
 	ok "a check" is 1 diff -q --fail-if='used_change>2M' before.json \
 		-p $PID
 	sed -n '/^\.Sh EXAMPLES/,/^\.Sh SEE/s/^\.Dl \$ //p' \
@@ -383,7 +388,10 @@ awk '
 			if ($i != ",")
 				print ss $i
 	}' "$SRC/man/heapcore-diff.1" | sort -u >told
-jq '. + {types: [{name: "a", bytes: 1, blocks: 1}]}' small.json >typed.json
+jq '. + {types: [{name: "a", bytes: 1, blocks: 1}],
+	leaks: {rows: [{name: "a", grade: "certain", bytes: 1, blocks: 1}]}} |
+	.totals.leaked_bytes = 1 | .totals.leaked_blocks = 1' small.json \
+	>typed.json
 diff --json typed.json typed.json >typed.doc 2>/dev/null || [ $? = 3 ]
 diff --json before.json -p $PID >process.doc 2>/dev/null || :
 jq '.target.torn = false | .arenas[0].name = "b"' small.json >named.json

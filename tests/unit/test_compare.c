@@ -339,6 +339,75 @@ TEST(types_are_compared_if_both_have_them)
 	pair_fini(&p);
 }
 
+/* A report says how much is lost only if it was looked for. */
+static void make_leaky(struct str *s, struct given *g, const char *totals,
+		       const char *leaks)
+{
+	struct str plain;
+	char *at;
+
+	g->more = leaks;
+	make_json(&plain, g);
+	at = strstr(plain.text, "\"findings\"");
+	str_init(s);
+	str_add(s, plain.text, (size_t)(at - plain.text));
+	str_adds(s, totals);
+	str_adds(s, at);
+	str_fini(&plain);
+}
+
+#define LEAK(name, grade, bytes, blocks)				\
+	"{ \"name\": \"" name "\", \"grade\": \"" grade "\", "	\
+	"\"bytes\": " bytes ", \"blocks\": " blocks " }"
+
+TEST(leaks_are_compared_if_both_looked_for_them)
+{
+	struct given given = base;
+	struct pair p;
+	struct str old, new;
+	char *text;
+
+	make_leaky(&old, &given, "\"leaked_bytes\": 1000, "
+		   "\"leaked_blocks\": 10, ",
+		   ", \"leaks\": { \"looked\": true, \"rows\": [ "
+		   LEAK("Session", "certain", "1000", "10") " ] }");
+	make_leaky(&new, &given, "\"leaked_bytes\": 5000, "
+		   "\"leaked_blocks\": 50, ",
+		   ", \"leaks\": { \"looked\": true, \"rows\": [ "
+		   LEAK("Session", "likely", "3000", "30") ", "
+		   LEAK("Session", "certain", "2000", "20") " ] }");
+	CHECK(side_from_text(&p.side[0], "old", old.text, old.len));
+	CHECK(side_from_text(&p.side[1], "new", new.text, new.len));
+	compare_init(&p.c, &p.side[0], &p.side[1]);
+	CHECK(p.c.complete);
+	text = render(&p.c, REPORT_CSV, "leaks");
+	CHECK_STR(text, "name,grade,old_bytes,new_bytes,change_bytes,"
+		  "blocks_old,blocks_new,blocks_change\n"
+		  "Session,likely,,3000,3000,,30,30\n"
+		  "Session,certain,1000,2000,1000,10,20,10\n");
+	free(text);
+	text = render(&p.c, REPORT_JSON, "changed");
+	CHECK(strstr(text, "3.9K more is lost: nothing was found that refers "
+		     "to it (+400.0%); 40 more blocks."));
+	free(text);
+	pair_fini(&p);
+	/* The older one did not look. */
+	str_fini(&old);
+	make_leaky(&old, &given, "", ", \"leaks\": { \"looked\": false, "
+		   "\"rows\": [ ] }");
+	CHECK(side_from_text(&p.side[0], "old", old.text, old.len));
+	CHECK(side_from_text(&p.side[1], "new", new.text, new.len));
+	compare_init(&p.c, &p.side[0], &p.side[1]);
+	CHECK(!p.c.has[COMPARE_LEAKS]);
+	text = render(&p.c, REPORT_JSON, NULL);
+	CHECK(!strstr(text, "is lost"));
+	CHECK(!strstr(text, "\"leaks\""));
+	free(text);
+	pair_fini(&p);
+	str_fini(&old);
+	str_fini(&new);
+}
+
 static void check_note(const char *old, const char *code, const char *text)
 {
 	struct str s;

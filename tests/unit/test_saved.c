@@ -118,6 +118,17 @@ TEST(an_object_is_one_row)
 	table_fini(&t);
 }
 
+TEST(a_list_may_stand_beside_its_sums)
+{
+	struct table t;
+
+	CHECK_U64(rows_of("{\"count\":99,\"rows\":[{\"count\":1},"
+			  "{\"count\":2}]}", &t), 0);
+	CHECK_U64(t.n_rows, 2);
+	CHECK_U64(t.cells[COUNT].u, 1);
+	table_fini(&t);
+}
+
 TEST(values_of_a_wrong_kind_are_unknown_and_counted)
 {
 	struct table t;
