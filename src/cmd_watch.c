@@ -168,17 +168,19 @@ static uint64_t now_ns(clockid_t clock)
 }
 
 /*
- * Those that end it by a key, by the end of the terminal, or by order.  They
- * stay blocked: what is started from here on inherits that.
+ * Those that end it by a key, by order, or by the end of the terminal, unless
+ * nohup(1) said that this is none.  They stay blocked.
  */
 static int open_signals(void)
 {
+	struct sigaction hup;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler != SIG_IGN)
+		sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

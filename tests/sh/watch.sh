@@ -193,6 +193,20 @@ ok "the process is as before: not traced, not stopped" sh -c '
 	grep -q "^TracerPid:.0$" /proc/$0/status &&
 	grep -q "^State:.S" /proc/$0/status' $PID
 
+# hangup IGNORE: lines printed one by one until a SIGHUP, and its status.
+hangup() {
+	rm -f hup
+	sh -c '[ -z "$1" ] || trap "" HUP
+		exec "$HEAPCORE" watch --json --every=50ms --count=40 -p $0' \
+		$PID "$1" >hup &
+	WATCH=$!
+	until [ -s hup ]; do sleep 0.02; done
+	kill -HUP $WATCH
+	wait $WATCH && jq -es ".[-1].why == \"$2\"" hup
+}
+ok "the end of the terminal ends it" hangup "" signal
+ok "unless that is to be ignored" hangup ignore count
+
 # Nobody reads any more: it ends by SIGPIPE, without a word.
 ok "a closed pipe" sh -c '
 	("$HEAPCORE" watch --every=20ms -p $0 2>words; echo $? >status) |
