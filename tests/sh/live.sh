@@ -81,7 +81,7 @@ same_for_all='del(.target, .standout, .advice, .residency) |
 	.mappings[] |= (.what |= sub("thread [0-9]+"; "thread") |
 		if .private then . else .flags |= sub("s$"; "p") end) |
 	walk(if type == "object" then with_entries(select(.key |
-		test("stored|absent|resident|swapped|touched|zero_") | not))
+		test("stored|absent|resident|swapped|touched|zero_|upper_bound") | not))
 		else . end)'
 
 as_its_core() {
