@@ -23,6 +23,7 @@ struct args {
 	struct report_args report;
 	const char *filter;
 	bool blocks;
+	bool leaks;
 	const char *at;
 	const char *sample, *seed;
 	struct list files;
@@ -48,6 +49,8 @@ static const struct option block_options[] = {
 	  OPTION_VALUE, ARG(filter) },
 	{ 0, "blocks", NULL, "one line per block, NDJSON with --json",
 	  OPTION_FLAG, ARG(blocks) },
+	{ 0, "leaks", NULL, "look for leaks in a large heap too, and with\n"
+	  "--blocks say who is leaked", OPTION_FLAG, ARG(leaks) },
 	{ 0, "at", "ADDR", "what is at this address", OPTION_VALUE,
 	  ARG(at) },
 	{ 0, "sample", "RATE", "what a sampler would see of the blocks at\n"
@@ -56,7 +59,7 @@ static const struct option block_options[] = {
 	{ 0, "seed", "N", "of the generator for --sample [1]", OPTION_VALUE,
 	  ARG(seed) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used, free,\n"
-	  "free_share, undecoded, findings; may be repeated",
+	  "free_share, undecoded, findings, leaked; may be repeated",
 	  OPTION_LIST, ARG(report.fail_if) },
 };
 
@@ -234,7 +237,8 @@ static bool asks_for_leaks(const struct run *run)
 {
 	const struct args *a = &run->args;
 
-	if (a->report.only && run->options.sections >> SECTION_LEAKS & 1)
+	if (a->leaks || (a->report.only &&
+			 run->options.sections >> SECTION_LEAKS & 1))
 		return true;
 	for (size_t i = 0; i < a->report.fail_if.n; i++)
 		if (!strncmp(a->report.fail_if.items[i], "leak", 4))
@@ -248,7 +252,8 @@ static void analyse(struct run *run)
 	bool asked = asks_for_leaks(run);
 
 	subject_where(s, &run->progress);
-	if (asked || run->options.sections >> SECTION_LEAKS & 1)
+	if (asked || (!run->args.blocks &&
+		      run->options.sections >> SECTION_LEAKS & 1))
 		subject_reach(s, asked, &run->progress);
 	if (run->args.blocks)
 		return;
@@ -280,8 +285,8 @@ static bool write_report(struct run *run, struct err *err)
 	if (run->args.blocks) {
 		progress_phase(&run->progress, "writing blocks");
 		progress_fini(&run->progress);
-		blocks_write(&run->subject.heap, run->options.filter,
-			     run->options.format, &run->out);
+		blocks_write(&run->subject.heap, run->subject.input.reach,
+			     run->options.filter, run->options.format, &run->out);
 		return true;
 	}
 	report_init(&report, &run->options);

@@ -8,7 +8,6 @@
 
 enum {
 	EDGES_MIN = 1 << 16,
-	/* Read once by the scan, then once more by the census: in the cache. */
 	WINDOW = 64 << 10,
 };
 
@@ -26,7 +25,6 @@ void edges_fini(struct edges *e)
 	if (e->dst)
 		mem_unmap(e->dst, e->cap * sizeof(*e->dst));
 	weak_census_fini(&e->census);
-	free(e->slack);
 	free(e->text);
 	free(e->vectors);
 	free(e->strings);
@@ -112,29 +110,23 @@ static struct weak_word around(const struct edges *e,
 	return w;
 }
 
+/* Is the word among the last ones, which blocks of its class leave unused? */
 static bool is_slack(const struct edges *e, const struct edges_piece *p,
 		     vaddr addr)
 {
-	return !p->root && addr + p->word == e->block.end - e->ix->own;
-}
-
-/* The word is the last one of its block: remember of which class. */
-static void note_slack(struct edges *e, const struct edges_piece *p,
-		       uint64_t off)
-{
+	uint64_t left = e->block.end - e->ix->own - addr;
 	uint64_t at = e->block.start - p->start;
-	uint32_t class;
+	const struct weak_class *class;
 
-	/* Its beginning may be in another piece, or in none. */
-	if (e->block.start < p->start)
-		return;
-	class = weak_class_of(&e->census, p->bytes + at, p->n - at, p->word,
-			      e->block.end - e->block.start);
-	if (class == WEAK_NO_CLASS)
-		return;
-	e->census.classes[class].starts += index_starts(e->ix, off);
-	MEM_PUSH(e->slack, e->n_slack, e->cap_slack) =
-		(struct edges_slack){ (uint32_t)e->n, class };
+	/* The block's beginning may be in another piece, or in none. */
+	if (p->root || left > (uint64_t)WEAK_TAIL * p->word ||
+	    e->block.start < p->start || addr == e->block.start)
+		return false;
+	class = weak_class_of(e->classes, &(struct weak_block){
+		.bytes = p->bytes + at, .n = p->n - at, .word = p->word,
+		.size = e->block.end - e->block.start,
+	});
+	return class && left <= (uint64_t)class->slack * p->word;
 }
 
 static bool printable(uint8_t c)
@@ -142,25 +134,25 @@ static bool printable(uint8_t c)
 	return c >= 0x20 && c < 0x7f;
 }
 
-/* Does the block begin with a text that ends before the word? */
+/* Does the block begin with a text that ends before or in the word? */
 static bool behind_text(const struct weak_word *w)
 {
 	const uint8_t *text = w->bytes - w->before;
 
 	return w->before && printable(text[0]) &&
-	       memchr(text, 0, w->before);
+	       memchr(text, 0, w->before + 8);
 }
 
 static void note_heads(struct edges *e, const struct weak_word *w,
 		       uint32_t to, uint64_t off)
 {
-	uint64_t used;
+	struct weak_vector vector;
 
 	if (weak_string_head(e->ix, w, off))
 		e->strings[to >> 6] |= UINT64_C(1) << (to & 63);
-	else if (weak_vector_head(e->ix, w, off, &used))
+	else if (weak_vector_head(e->ix, w, off, &vector))
 		MEM_PUSH(e->vectors, e->n_vectors, e->cap_vectors) =
-			(struct edges_vector){ to, used };
+			(struct edges_vector){ to, vector };
 }
 
 /* The word at at of the piece points to off, which is in block to. */
@@ -185,7 +177,7 @@ static void add(struct edges *e, const struct edges_piece *p, uint64_t at,
 				(struct edges_text){ (uint32_t)e->n, from };
 	}
 	if (is_slack(e, p, w.addr))
-		note_slack(e, p, off);
+		to |= GRAPH_WEAK;
 	add_edge(e, from, to);
 }
 
@@ -219,7 +211,7 @@ static void add_hits(struct edges *e, const struct edges_piece *p,
 			    to[i], hits->off[i]);
 }
 
-/* Count the blocks that start in [from, to) of a piece by class. */
+/* Count the blocks that start in [from, to) of a piece. */
 static void count_blocks(struct edges *e, const struct edges_piece *p,
 			 uint64_t from, uint64_t to)
 {
@@ -235,20 +227,33 @@ static void count_blocks(struct edges *e, const struct edges_piece *p,
 	while (at < end) {
 		vaddr next = index_next(ix, at);
 		uint64_t off = at - p->start;
-		uint32_t class;
 
-		if (index_used(ix, number)) {
-			class = weak_class_of(&e->census, p->bytes + off,
-					      p->n - off, p->word, next - at);
-			if (class != WEAK_NO_CLASS)
-				e->census.classes[class].blocks++;
-		}
+		if (index_used(ix, number))
+			weak_census_block(&e->census, &(struct weak_block){
+				.bytes = p->bytes + off, .n = p->n - off,
+				.word = p->word, .size = next - at,
+			});
 		at = next;
 		number++;
 	}
 }
 
-/* Of [from, to) of a piece. */
+void *edges_count(void *arg)
+{
+	struct edges *e = arg;
+	uint64_t window = 0;
+
+	for (size_t i = 0; i < e->n_pieces; i++) {
+		const struct edges_piece *p = &e->pieces[i];
+
+		for (uint64_t at = 0; at < p->n && !p->root; at += WINDOW)
+			if (window++ % e->one_in == 0)
+				count_blocks(e, p, at,
+					     min_u64(at + WINDOW, p->n));
+	}
+	return NULL;
+}
+
 static void scan_window(struct edges *e, const struct edges_piece *p,
 			uint64_t from, uint64_t to)
 {
@@ -262,8 +267,6 @@ static void scan_window(struct edges *e, const struct edges_piece *p,
 
 		add_hits(e, p, at, &hits, n_hits);
 	}
-	if (!p->root)
-		count_blocks(e, p, from, to);
 }
 
 /* The same with what it calls as a part of it. */

@@ -18,20 +18,15 @@ struct edges_piece {
 	unsigned word;
 };
 
-/* An edge whose weakness is decided when all blocks have been counted. */
-struct edges_slack {
-	uint32_t edge, class;
-};
-
-/* The same, by whether a string owns the block. */
+/* An edge that is weak if a string turns out to own its block. */
 struct edges_text {
 	uint32_t edge, block;
 };
 
-/* A block that is a vector's, and how many bytes of it are in use. */
+/* A block that is a vector's. */
 struct edges_vector {
 	uint32_t block;
-	uint64_t used;
+	struct weak_vector vector;
 };
 
 struct edges {
@@ -42,14 +37,14 @@ struct edges {
 	uint32_t first, end;
 	uint32_t *off;		/* of all nodes; ours get filled */
 	uint64_t max_edges;
+	const struct weak_census *classes;	/* of all; for edges_run() */
+	unsigned one_in;	/* count the blocks of one window in so many */
 
 	/* The result; what is owned is freed by edges_fini(). */
 	uint32_t *dst;		/* owned, cap * 4 bytes from mem_map */
 	size_t n, cap;
 	bool too_many;
-	struct weak_census census;
-	struct edges_slack *slack;	/* owned */
-	size_t n_slack, cap_slack;
+	struct weak_census census;	/* what edges_count() counted */
 	struct edges_text *text;	/* owned */
 	size_t n_text, cap_text;
 	struct edges_vector *vectors;	/* owned */
@@ -69,7 +64,8 @@ void edges_init(struct edges *e, const struct index *ix,
 		const struct space *sp);
 void edges_fini(struct edges *e);
 
-/* All of it; for pthread_create. */
+/* Two passes, for pthread_create: count what blocks are like, find edges. */
+void *edges_count(void *edges);
 void *edges_run(void *edges);
 
 #endif

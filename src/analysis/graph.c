@@ -16,6 +16,8 @@ enum {
 	THREAD_MIN = 4 << 20,
 	/* A hole of a sparse file that is worth going round. */
 	HOLE_MIN = 64 << 10,
+	/* About so many are enough to say what blocks are like. */
+	CENSUS_BYTES = 128 << 20,
 };
 
 struct builder {
@@ -233,17 +235,32 @@ static void split(struct builder *b)
 	}
 }
 
-static void run(struct builder *b)
+static void run(struct builder *b, void *(*pass)(void *))
 {
 	pthread_t thread;
 	bool started = b->n_jobs == 2 &&
-		!pthread_create(&thread, NULL, edges_run, &b->jobs[1]);
+		!pthread_create(&thread, NULL, pass, &b->jobs[1]);
 
-	edges_run(&b->jobs[0]);
+	pass(&b->jobs[0]);
 	if (started)
 		pthread_join(thread, NULL);
 	else if (b->n_jobs == 2)
-		edges_run(&b->jobs[1]);
+		pass(&b->jobs[1]);
+}
+
+/* What blocks are like: all of a small heap, some of a large one. */
+static void take_census(struct builder *b)
+{
+	struct weak_census *all = &b->jobs[0].census;
+
+	for (size_t i = 0; i < b->n_jobs; i++) {
+		b->jobs[i].one_in = (unsigned)(b->bytes / CENSUS_BYTES) + 1;
+		b->jobs[i].classes = all;
+	}
+	run(b, edges_count);
+	if (b->n_jobs == 2)
+		weak_census_add(all, &b->jobs[1].census);
+	weak_census_done(all);
 }
 
 /* ---- one graph ---- */
@@ -270,33 +287,6 @@ static void join_edges(struct builder *b)
 		       second->n * sizeof(*g->dst));
 	for (uint32_t i = second->first; i < second->end; i++)
 		g->off[i] += shift;
-}
-
-/* Now that all blocks are counted, it is known what is slack. */
-static void settle_slack(struct builder *b)
-{
-	struct weak_census *all = &b->jobs[0].census;
-	uint32_t *map = mem_alloc(WEAK_CLASSES * sizeof(*map));
-	uint32_t shift = 0;
-
-	if (b->n_jobs == 2)
-		weak_census_add(all, &b->jobs[1].census, map);
-	for (size_t j = 0; j < b->n_jobs; j++) {
-		const struct edges *e = &b->jobs[j];
-
-		for (size_t i = 0; i < e->n_slack; i++) {
-			uint32_t class = e->slack[i].class;
-
-			if (j)
-				class = map[class];
-			if (class != WEAK_NO_CLASS &&
-			    weak_class_slack(&all->classes[class]))
-				b->g->dst[shift + e->slack[i].edge] |=
-					GRAPH_WEAK;
-		}
-		shift = (uint32_t)e->n;
-	}
-	free(map);
 }
 
 static bool is_string(const struct builder *b, uint32_t block)
@@ -336,28 +326,58 @@ static uint32_t edges_in(const struct graph *g, vaddr from, vaddr to)
 	return n;
 }
 
-static void settle_vector(struct graph *g, const struct edges_vector *v)
+/* What is behind the capacity is slack, if it is like that elsewhere. */
+static uint32_t behind_tag(struct builder *b, vaddr start, uint64_t usable)
 {
+	const struct weak_class *class;
+	struct weak_block block = {
+		.bytes = space_view(b->g->sp, start, 16), .n = 16, .word = 8,
+		.size = usable + b->g->ix.own,
+	};
+
+	if (!block.bytes)
+		return 0;
+	class = weak_class_of(b->jobs[0].classes, &block);
+	return class && weak_class_links(class) ? 0 : GRAPH_WEAK;
+}
+
+static void tag_row(struct graph *g, uint32_t from, uint32_t to, uint32_t tag)
+{
+	for (; from < to; from++)
+		g->dst[from] |= tag;
+}
+
+static void settle_vector(struct builder *b, const struct edges_vector *v)
+{
+	struct graph *g = b->g;
 	vaddr start = index_addr(&g->ix, v->block);
 	uint64_t usable = graph_usable(g, v->block);
 	uint32_t end = g->off[v->block + 1];
-	uint32_t n = end - g->off[v->block];
+	uint32_t n = end - g->off[v->block], n_behind;
 
-	if (!n || v->used >= usable)
+	if (!n || v->vector.used >= usable)
 		return;
-	n = (uint32_t)min_u64(n, edges_in(g, round_up(start + v->used, 8),
-					  start + usable));
-	for (uint32_t i = end - n; i < end; i++)
-		g->dst[i] |= GRAPH_SPARE;
+	n_behind = edges_in(g, round_up(start + v->vector.size, 8),
+			    start + usable);
+	n_behind = (uint32_t)min_u64(n, n_behind);
+	if (n_behind)
+		tag_row(g, end - n_behind, end,
+			behind_tag(b, start, usable));
+	end -= n_behind;
+	n -= n_behind;
+	if (!n)
+		return;
+	n = (uint32_t)min_u64(n, edges_in(g, round_up(start + v->vector.used,
+						      8),
+					  start + v->vector.size));
+	tag_row(g, end - n, end, GRAPH_SPARE);
 }
 
 static int by_block(const void *a, const void *b)
 {
 	const struct edges_vector *x = a, *y = b;
 
-	if (x->block != y->block)
-		return x->block < y->block ? -1 : 1;
-	return (x->used < y->used) - (x->used > y->used);
+	return (x->block > y->block) - (x->block < y->block);
 }
 
 /* Stale copies of a vector's head say less: the most in use counts. */
@@ -372,9 +392,18 @@ static void settle_vectors(struct builder *b)
 	if (e->n_vectors)
 		qsort(e->vectors, e->n_vectors, sizeof(*e->vectors),
 		      by_block);
-	for (size_t i = 0; i < e->n_vectors; i++)
-		if (!i || e->vectors[i].block != e->vectors[i - 1].block)
-			settle_vector(b->g, &e->vectors[i]);
+	for (size_t i = 0; i < e->n_vectors;) {
+		struct edges_vector v = e->vectors[i];
+
+		for (; i < e->n_vectors && e->vectors[i].block == v.block;
+		     i++) {
+			v.vector.used = max_u64(v.vector.used,
+						e->vectors[i].vector.used);
+			v.vector.size = max_u64(v.vector.size,
+						e->vectors[i].vector.size);
+		}
+		settle_vector(b, &v);
+	}
 }
 
 /* ---- outside ---- */
@@ -419,13 +448,13 @@ static bool build(struct builder *b, struct err *err)
 	add_heaps(b);
 	add_roots(b);
 	split(b);
-	run(b);
+	take_census(b);
+	run(b, edges_run);
 	for (size_t i = 0; i < b->n_jobs; i++)
 		if (b->jobs[i].too_many)
 			ok = too_large(err, b->max_bytes);
 	if (ok) {
 		join_edges(b);
-		settle_slack(b);
 		settle_text(b);
 		settle_vectors(b);
 	}
@@ -459,6 +488,15 @@ void graph_fini(struct graph *g)
 	roots_fini(&g->roots);
 	index_fini(&g->ix);
 	*g = (struct graph){ 0 };
+}
+
+uint32_t *graph_count_refs(const struct graph *g)
+{
+	uint32_t *refs = mem_zalloc((size_t)g->ix.n * sizeof(*refs));
+
+	for (uint32_t i = 0; i < g->n_edges; i++)
+		refs[g->dst[i] & GRAPH_NODE]++;
+	return refs;
 }
 
 uint64_t graph_usable(const struct graph *g, uint32_t node)

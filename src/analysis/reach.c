@@ -176,11 +176,11 @@ static void mark_all(struct reach *r)
 
 	m.clusters = true;
 	m.put_off = GRAPH_WEAK;
-	mark_stale(&m);
 	mark_later(&m);
 	r->possible = copy_bits(m.mark, g->ix.n);
 
 	m.put_off = 0;
+	mark_stale(&m);
 	mark_later(&m);
 	r->likely = m.mark;
 	free(m.later);

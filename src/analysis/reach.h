@@ -3,10 +3,11 @@
  * What the program can still reach, and what is lost.
  *
  * Grades.  A block is *live* if a root leads to it by words that count.  Of
- * the others, *certain* is what no word leads to at all; *likely* what only a
- * weak word leads to (graph.h): slack, or the unused space of a string; and
- * *possible* what only a stale stack word or a vector's unused capacity does.
- * Certain and likely blocks are called lost, or leaked.
+ * the others, *possible* is what a vector's unused capacity leads to; *likely*
+ * what only words lead to that nobody will read again: weak ones (graph.h), in
+ * slack or in the unused space of a string, and those of a stack below its
+ * stack pointer; *certain* what no word leads to at all.  Certain and likely
+ * blocks are called lost, or leaked.
  *
  * Kinds.  Among the blocks that are not live, *direct* is one that no other
  * refers to, *indirect* one that hangs on another, *cycle* one of a ring that

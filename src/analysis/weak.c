@@ -14,13 +14,14 @@ enum {
 	SLACK_MAX = 24,
 };
 
-/* What a first word can be if it is no address of a module. */
-enum first_word {
-	FIRST_OTHER,
-	FIRST_HEAP,
-	FIRST_ZERO,
-	FIRST_TEXT,
-	FIRST_SMALL,
+/* What a word can be if it is no address of a module. */
+enum form {
+	FORM_OTHER,
+	FORM_HEAP,
+	FORM_ZERO,
+	FORM_SMALL,
+	FORMS,
+	FORM_TEXT = FORMS * FORMS,	/* of a block: it begins with a text */
 };
 
 static uint64_t load8(const uint8_t *p)
@@ -101,74 +102,156 @@ static bool in_code(const struct weak_census *c, vaddr addr)
 	return lo < c->n_code && addr >= c->code[lo].start;
 }
 
-static uint64_t first_of(const struct weak_census *c, const uint8_t *bytes,
-			 uint64_t n, unsigned word)
+static enum form form_of(const struct weak_census *c, uint64_t v)
 {
-	uint64_t v = 0;
-
-	if (n < word)
-		return FIRST_OTHER;
-	memcpy(&v, bytes, word);
 	if (!v)
-		return FIRST_ZERO;
+		return FORM_ZERO;
 	if (v < 65536)
-		return FIRST_SMALL;
-	if (!(v & (word - 1)) && in_code(c, v))
-		return v;
-	if (v - c->ix->base < c->ix->span)
-		return FIRST_HEAP;
-	return is_text(bytes, n) ? FIRST_TEXT : FIRST_OTHER;
+		return FORM_SMALL;
+	return v - c->ix->base < c->ix->span ? FORM_HEAP : FORM_OTHER;
 }
 
-static uint32_t class_place(struct weak_census *c, uint64_t first,
-			    uint64_t size)
+/*
+ * What tells classes of one size apart: an address in a module, or the forms
+ * of the first two words.
+ */
+static uint64_t first_of(const struct weak_census *c,
+			 const struct weak_block *b)
+{
+	uint64_t v[2] = { 0, 0 };
+
+	if (b->n < 2 * b->word)
+		return FORM_OTHER;
+	memcpy(&v[0], b->bytes, b->word);
+	memcpy(&v[1], b->bytes + b->word, b->word);
+	if (v[0] >= 65536 && !(v[0] & (b->word - 1)) && in_code(c, v[0]))
+		return v[0];
+	if (is_text(b->bytes, b->n))
+		return FORM_TEXT;
+	return form_of(c, v[0]) * FORMS + form_of(c, v[1]);
+}
+
+/* Where a class is, or would be. */
+static struct weak_class *class_place(const struct weak_census *c,
+				      uint64_t first, uint64_t size)
 {
 	uint64_t hash = (first + size * UINT64_C(0xd6e8feb86659fd93)) *
 			UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t at = (uint32_t)(hash >> 50);
 
-	while (c->classes[at].size) {
-		if (c->classes[at].size == size &&
-		    c->classes[at].first == first)
-			return at;
+	while (c->classes[at].size && (c->classes[at].size != size ||
+				       c->classes[at].first != first))
 		at = (at + 1) & (WEAK_CLASSES - 1);
-	}
-	if (c->n > WEAK_CLASSES / 4 * 3)
-		return WEAK_NO_CLASS;
-	c->n++;
-	c->classes[at].first = first;
-	c->classes[at].size = size;
-	return at;
+	return &c->classes[at];
 }
 
-uint32_t weak_class_of(struct weak_census *c, const uint8_t *bytes,
-		       uint64_t n, unsigned word, uint64_t size)
+/* NULL if there are too many. */
+static struct weak_class *class_get(struct weak_census *c, uint64_t first,
+				    uint64_t size)
 {
-	return class_place(c, first_of(c, bytes, n, word), size);
+	struct weak_class *class = class_place(c, first, size);
+
+	if (class->size)
+		return class;
+	if (c->n > WEAK_CLASSES / 4 * 3)
+		return NULL;
+	c->n++;
+	class->first = first;
+	class->size = size;
+	return class;
 }
 
-void weak_census_add(struct weak_census *c, const struct weak_census *other,
-		     uint32_t *map)
+/* The word t places before the block's end; false if it is not there. */
+static bool tail_word(const struct weak_census *c, const struct weak_block *b,
+		      unsigned t, uint64_t *ret)
+{
+	uint64_t back = c->ix->own + (t + 1) * (uint64_t)b->word;
+
+	/* The first word says what class it is. */
+	if (back + b->word > b->size || b->size - back + b->word > b->n)
+		return false;
+	*ret = 0;
+	memcpy(ret, b->bytes + (b->size - back), b->word);
+	return true;
+}
+
+static bool is_block(const struct index *ix, uint64_t value)
+{
+	uint64_t off = value - ix->base;
+
+	return index_starts(ix, off) && index_used(ix, index_number(ix, off));
+}
+
+void weak_census_block(struct weak_census *c, const struct weak_block *b)
+{
+	struct weak_class *class =
+		class_get(c, first_of(c, b), b->size);
+	uint64_t value;
+
+	if (!class)
+		return;
+	class->blocks++;
+	for (unsigned t = 0; t < WEAK_TAIL; t++) {
+		if (!tail_word(c, b, t, &value))
+			return;
+		if (is_block(c->ix, value))
+			class->starts[t]++;
+		else if (value)
+			class->others[t]++;
+	}
+}
+
+void weak_census_add(struct weak_census *c, const struct weak_census *other)
 {
 	for (uint32_t i = 0; i < WEAK_CLASSES; i++) {
 		const struct weak_class *from = &other->classes[i];
+		struct weak_class *to;
 
-		map[i] = WEAK_NO_CLASS;
 		if (!from->size)
 			continue;
-		map[i] = class_place(c, from->first, from->size);
-		if (map[i] == WEAK_NO_CLASS)
+		to = class_get(c, from->first, from->size);
+		if (!to)
 			continue;
-		c->classes[map[i]].blocks += from->blocks;
-		c->classes[map[i]].starts += from->starts;
+		to->blocks += from->blocks;
+		for (unsigned t = 0; t < WEAK_TAIL; t++) {
+			to->starts[t] += from->starts[t];
+			to->others[t] += from->others[t];
+		}
 	}
 }
 
-bool weak_class_slack(const struct weak_class *class)
+static bool tail_is_slack(const struct weak_class *class, unsigned t)
 {
-	return class->blocks >= SLACK_BLOCKS &&
-	       (uint64_t)class->starts * 100 <
-	       (uint64_t)class->blocks * SLACK_PERCENT;
+	return (uint64_t)class->starts[t] * 100 <
+	       (uint64_t)class->blocks * SLACK_PERCENT &&
+	       class->others[t] >= class->starts[t];
+}
+
+void weak_census_done(struct weak_census *c)
+{
+	for (uint32_t i = 0; i < WEAK_CLASSES; i++) {
+		struct weak_class *class = &c->classes[i];
+
+		if (class->blocks < SLACK_BLOCKS)
+			continue;
+		while (class->slack < WEAK_TAIL &&
+		       tail_is_slack(class, class->slack))
+			class->slack++;
+	}
+}
+
+const struct weak_class *weak_class_of(const struct weak_census *c,
+				       const struct weak_block *b)
+{
+	const struct weak_class *class =
+		class_place(c, first_of(c, b), b->size);
+
+	return class->size ? class : NULL;
+}
+
+bool weak_class_links(const struct weak_class *class)
+{
+	return (uint64_t)class->starts[0] * 2 >= class->blocks;
 }
 
 /* ---- strings and vectors ---- */
@@ -236,7 +319,7 @@ bool weak_string_head(const struct index *ix, const struct weak_word *w,
 }
 
 bool weak_vector_head(const struct index *ix, const struct weak_word *w,
-		      uint64_t off, uint64_t *ret_used)
+		      uint64_t off, struct weak_vector *ret)
 {
 	uint64_t start = ix->base + off, used, size;
 
@@ -244,8 +327,9 @@ bool weak_vector_head(const struct index *ix, const struct weak_word *w,
 		return false;
 	used = load8(w->bytes + 8) - start;
 	size = load8(w->bytes + 16) - start;
-	if (used >= size || size >= UINT64_C(1) << 40 || !fits(ix, off, size))
+	if (!size || used > size || size >= UINT64_C(1) << 40 ||
+	    !fits(ix, off, size))
 		return false;
-	*ret_used = used;
-	return true;
+	*ret = (struct weak_vector){ used, size };
+	return used < size || usable_at(ix, off) - size >= 8;
 }

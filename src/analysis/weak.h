@@ -7,10 +7,13 @@
  * space of a string that its text does not fill.  One such word can keep a
  * lost list of thousands alive.  Rules, each with what was seen:
  *
- * *slack*: the last word of a block, if the block is of a class of 50 and
- * more of which fewer than one in ten hold the start of a block there.  A
- * class is a size and what the first word is: an address in a program or
- * library, which is then the same one, or one of a few forms.
+ * *slack*: the last words of a block, if the block is of a class of 50 and
+ * more of which fewer than one in ten hold the start of a block there, and as
+ * many hold something else that is not zero: a link that is seldom set looks
+ * otherwise.  A class is a size and what the block begins with: one address in
+ * a program or library, or words of the same two forms.  The
+ * last word is left over where what was asked for is a multiple of 16, two
+ * more where glibc would not split a chunk 16 bytes too large.
  *
  * *string*: libstdc++'s std::string is a pointer, a length, and 16 bytes that
  * hold a short text, or the capacity and nothing (bits/basic_string.h, gcc 5
@@ -20,6 +23,8 @@
  * *spare*: three pointers to a block's start, into it, and to its end are a
  * std::vector; what lies between the last two is unused capacity.  So is much
  * that is in use, such as what a parser has not read yet: this rule is weaker.
+ * What lies behind the last one is slack, unless most blocks of the class hold
+ * the start of a block there.
  *
  * Within analysis/ only.
  */
@@ -30,15 +35,21 @@
 #include "base/types.h"
 #include "corewalk/space.h"
 
+/* So many words at a block's end may be slack. */
+enum { WEAK_TAIL = 3 };
+
 /* Of blocks, by size and first word. */
 struct weak_class {
-	uint64_t first;		/* the address, or enum first_word */
+	uint64_t first;		/* the address, or two enum form */
 	uint64_t size;		/* 0: not in use */
 	uint32_t blocks;
-	uint32_t starts;	/* of them end in the start of a block */
+	/* Of them have in their last word, the one before, ...: */
+	uint32_t starts[WEAK_TAIL];	/* the start of a block in use */
+	uint32_t others[WEAK_TAIL];	/* anything else but zero */
+	uint32_t slack;		/* how many words are; by weak_census_done */
 };
 
-enum { WEAK_CLASSES = 1 << 14, WEAK_NO_CLASS = UINT32_MAX };
+enum { WEAK_CLASSES = 1 << 14 };
 
 struct weak_range {
 	vaddr start, end;
@@ -56,16 +67,25 @@ void weak_census_init(struct weak_census *c, const struct index *ix,
 		      const struct space *sp);
 void weak_census_fini(struct weak_census *c);
 
-/*
- * The class of the block whose first n bytes are there; WEAK_NO_CLASS if
- * there are too many classes.
- */
-uint32_t weak_class_of(struct weak_census *c, const uint8_t *bytes,
-		       uint64_t n, unsigned word, uint64_t size);
-/* Add the counts of another census; *map gets its classes' places here. */
-void weak_census_add(struct weak_census *c, const struct weak_census *other,
-		     uint32_t *map);
-bool weak_class_slack(const struct weak_class *class);
+/* A block of which the first n bytes are there. */
+struct weak_block {
+	const uint8_t *bytes;
+	uint64_t n;
+	unsigned word;
+	uint64_t size;		/* from its start to the next one's */
+};
+
+/* Count a block. */
+void weak_census_block(struct weak_census *c, const struct weak_block *b);
+void weak_census_add(struct weak_census *c, const struct weak_census *other);
+/* All have been counted: say what is slack. */
+void weak_census_done(struct weak_census *c);
+
+/* What is known of a block's class; NULL if there are too many classes. */
+const struct weak_class *weak_class_of(const struct weak_census *c,
+				       const struct weak_block *b);
+/* Do most of its blocks end in the start of a block? */
+bool weak_class_links(const struct weak_class *class);
 
 /* A word and what lies around it in its block or root. */
 struct weak_word {
@@ -84,8 +104,12 @@ bool weak_in_string(const struct index *ix, const struct weak_word *w);
 bool weak_string_head(const struct index *ix, const struct weak_word *w,
 		      uint64_t off);
 
-/* Is it the first of a vector's?  Then *ret_used bytes are in use there. */
+/* So many bytes of a block are in use, and so many were asked for. */
+struct weak_vector {
+	uint64_t used, size;
+};
+/* Is it the first of a vector's three, with something to be said of it? */
 bool weak_vector_head(const struct index *ix, const struct weak_word *w,
-		      uint64_t off, uint64_t *ret_used);
+		      uint64_t off, struct weak_vector *ret);
 
 #endif

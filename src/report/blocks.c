@@ -8,12 +8,16 @@
 
 enum {
 	B_ADDRESS, B_SIZE, B_USABLE, B_STATE, B_ARENA, B_MMAPPED, B_THREAD,
-	B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
+	B_LEAKED, B_GRADE, B_REFS, B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
 };
 
 static const char *const state_words[] = {
 	"used", "tcache", "fastbin", "unsorted", "bin", "unlisted", "top",
 	"overhead", NULL
+};
+
+static const char *const grade_words[] = {
+	"live", "certain", "likely", "possible", NULL
 };
 
 /* The last ones are only keys of --filter. */
@@ -25,6 +29,10 @@ static const struct column columns[B_COLUMNS] = {
 	[B_ARENA] = COLUMN("arena", "ARENA", TEXT),
 	[B_MMAPPED] = COLUMN("mmapped", "", FLAG, .flags = COLUMN_NO_TEXT),
 	[B_THREAD] = COLUMN("thread", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[B_LEAKED] = COLUMN("leaked", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[B_GRADE] = COLUMN("leak_grade", "", TEXT, .flags = COLUMN_NO_TEXT,
+			   .words = grade_words),
+	[B_REFS] = COLUMN("refs", "", COUNT, .flags = COLUMN_NO_TEXT),
 	[B_ALLOCATOR] = COLUMN("allocator", "", TEXT,
 			       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 	[B_USED] = COLUMN("used", "", FLAG,
@@ -41,8 +49,8 @@ const struct column *block_columns(size_t *ret_n)
 
 bool blocks_want_reach(const struct filter *filter)
 {
-	(void)filter;
-	return false;
+	return filter_uses(filter, B_LEAKED) || filter_uses(filter, B_GRADE) ||
+	       filter_uses(filter, B_REFS);
 }
 
 /*
@@ -54,7 +62,10 @@ struct words {
 	struct cell state[BLOCK_STATES];
 	struct cell *arena;	/* owned; by arena */
 	struct cell *allocator;	/* owned; by arena */
+	struct cell grade[REACH_GRADES];
 	bool wants_thread;	/* somebody looks at the thread */
+	const struct reach *reach;	/* borrowed; or NULL */
+	uint32_t *refs;		/* owned; by number in the index, or NULL */
 };
 
 static struct cell add_word(struct words *w, const char *text)
@@ -70,6 +81,10 @@ static struct cell add_word(struct words *w, const char *text)
 static void words_init(struct words *w, const struct heap *h)
 {
 	str_init(&w->pool);
+	for (int g = 0; w->reach && g < REACH_GRADES; g++)
+		w->grade[g] = add_word(w, reach_grade_name(g));
+	if (w->reach)
+		w->refs = graph_count_refs(w->reach->g);
 	for (int s = 0; s < BLOCK_STATES; s++)
 		w->state[s] = add_word(w, block_state_name(s));
 	w->arena = mem_alloc(h->n_arenas * sizeof(*w->arena));
@@ -88,6 +103,7 @@ static void words_fini(struct words *w)
 	str_fini(&w->pool);
 	free(w->arena);
 	free(w->allocator);
+	free(w->refs);
 }
 
 static struct cell number(uint64_t value)
@@ -108,6 +124,24 @@ static struct cell thread_cell(const struct heap *h, const struct block *b)
 	return number(h->caches[c->cache].tid);
 }
 
+static void reach_cells(const struct words *w, const struct block *b,
+			struct cell ret[B_COLUMNS])
+{
+	const struct reach *r = w->reach;
+	uint32_t node = b->state == BLOCK_USED
+		? index_find(&r->g->ix, b->addr) : 0;
+	enum reach_grade grade;
+
+	for (int i = B_LEAKED; i <= B_REFS; i++)
+		ret[i].known = node != 0;
+	if (!node)
+		return;
+	grade = reach_grade(r, node);
+	ret[B_LEAKED].u = grade == REACH_CERTAIN || grade == REACH_LIKELY;
+	ret[B_GRADE] = w->grade[grade];
+	ret[B_REFS].u = w->refs[node];
+}
+
 static void block_cells(const struct heap *h, const struct words *w,
 			const struct block *b, struct cell ret[B_COLUMNS])
 {
@@ -119,6 +153,8 @@ static void block_cells(const struct heap *h, const struct words *w,
 	ret[B_MMAPPED] = number(b->mmapped);
 	if (w->wants_thread)
 		ret[B_THREAD] = thread_cell(h, b);
+	if (w->reach)
+		reach_cells(w, b, ret);
 	ret[B_ALLOCATOR] = w->allocator[b->arena];
 	ret[B_USED] = number(b->state == BLOCK_USED);
 	ret[B_FREE] = number(block_state_free(b->state));
@@ -186,6 +222,15 @@ static char *put_json(char *to, const struct words *w,
 		to = PUT(to, ",\"thread\":");
 		to = put_decimal(to, c[B_THREAD].u);
 	}
+	if (c[B_REFS].known) {
+		to = PUT(to, ",\"refs\":");
+		to = put_decimal(to, c[B_REFS].u);
+		to = PUT(to, ",\"leaked\":");
+		to = c[B_LEAKED].u ? PUT(to, "true") : PUT(to, "false");
+		to = PUT(to, ",\"leak_grade\":\"");
+		to = put_word(to, w, &c[B_GRADE]);
+		to = PUT(to, "\"");
+	}
 	return PUT(to, "}\n");
 }
 
@@ -206,6 +251,15 @@ static char *put_csv(char *to, const struct words *w, const struct cell *c)
 		to = PUT(to, ",false,");
 	if (c[B_THREAD].known)
 		to = put_decimal(to, c[B_THREAD].u);
+	to = PUT(to, ",");
+	if (c[B_REFS].known) {
+		to = c[B_LEAKED].u ? PUT(to, "true,") : PUT(to, "false,");
+		to = put_word(to, w, &c[B_GRADE]);
+		to = PUT(to, ",");
+		to = put_decimal(to, c[B_REFS].u);
+	} else {
+		to = PUT(to, ",,");
+	}
 	return PUT(to, "\n");
 }
 
@@ -272,11 +326,12 @@ static void write_block(const struct words *w, const struct cell *cells,
 	out_done(o, (size_t)(end - start));
 }
 
-uint64_t blocks_write(const struct heap *h, const struct filter *filter,
+uint64_t blocks_write(const struct heap *h, const struct reach *reach,
+		      const struct filter *filter,
 		      enum report_format format, struct out *o)
 {
 	struct cell cells[B_COLUMNS] = { { .known = false } };
-	struct words w = { .wants_thread = true };
+	struct words w = { .wants_thread = true, .reach = reach };
 	struct heap_iter it;
 	struct block b;
 	uint64_t n = 0;
@@ -347,10 +402,11 @@ static int compare_classes(const void *a, const void *b)
 }
 
 void blocks_usage(struct usage *u, const struct heap *h,
-		  const struct filter *filter)
+		  const struct reach *reach, const struct filter *filter)
 {
 	struct cell cells[B_COLUMNS] = { { .known = false } };
 	struct words w = {
+		.reach = reach,
 		.wants_thread = filter_uses(filter, B_THREAD),
 	};
 	uint32_t *index = mem_zalloc((USAGE_EXACT + 64) * sizeof(*index));

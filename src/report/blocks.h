@@ -11,6 +11,7 @@
 
 #include "analysis/usage.h"
 #include "corewalk/heap.h"
+#include "analysis/reach.h"
 #include "report/filter.h"
 #include "report/report.h"
 
@@ -23,12 +24,16 @@ const struct column *block_columns(size_t *ret_n);
 /* Does the filter look at what only references tell? */
 bool blocks_want_reach(const struct filter *filter);
 
-/* One line per block; filter may be NULL.  How many were written. */
-uint64_t blocks_write(const struct heap *h, const struct filter *filter,
+/*
+ * One line per block; filter may be NULL, and reach, without which nothing is
+ * known of what is lost and who refers.  How many were written.
+ */
+uint64_t blocks_write(const struct heap *h, const struct reach *reach,
+		      const struct filter *filter,
 		      enum report_format format, struct out *o);
 
 /* usage_init() of those blocks that match; usage_fini() frees it. */
 void blocks_usage(struct usage *u, const struct heap *h,
-		  const struct filter *filter);
+		  const struct reach *reach, const struct filter *filter);
 
 #endif

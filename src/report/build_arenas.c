@@ -227,7 +227,7 @@ void build_classes(struct report *r, const struct report_input *in)
 	struct usage matching = { 0 };
 
 	if (filter) {
-		blocks_usage(&matching, in->heap, filter);
+		blocks_usage(&matching, in->heap, in->reach, filter);
 		usage = &matching;
 	}
 	for (size_t i = 0; i < usage->n_classes; i++)

@@ -198,8 +198,8 @@ static void explain(struct str *s, const struct reach *r)
 	if (r->grade[REACH_POSSIBLE].blocks) {
 		str_adds(s, "  Not counted: ");
 		amount_text(s, &r->grade[REACH_POSSIBLE]);
-		str_adds(s, " known only to a stack's dead part or to a "
-			 "vector's unused capacity (possible).");
+		str_adds(s, " known only to the unused capacity of vectors "
+			 "(possible).");
 	}
 }
 

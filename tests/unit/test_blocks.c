@@ -52,7 +52,7 @@ static const char *list(const char *expr, enum report_format format)
 					  n_columns, &err)))
 		printf("# %s\n", err.msg);
 	out_open_fd(&o, dup(fd));
-	blocks_write(&h, expr ? &filter : NULL, format, &o);
+	blocks_write(&h, NULL, expr ? &filter : NULL, format, &o);
 	CHECK(out_close(&o, &err));
 	filter_fini(&filter);
 	heap_fini(&h);
@@ -91,8 +91,8 @@ TEST(lines_of_json)
 TEST(lines_of_csv)
 {
 	CHECK_STR(list("state=tcache", REPORT_CSV),
-"address,size,usable,state,arena,mmapped,thread\n"
-"0x10040,32,24,tcache,glibc main,false,7\n");
+"address,size,usable,state,arena,mmapped,thread,leaked,leak_grade,"
+"refs\n0x10040,32,24,tcache,glibc main,false,7,,,\n");
 }
 
 /* The first column of each line, apart by blanks. */
@@ -137,7 +137,7 @@ static void usage_of(const char *expr, struct usage *ret)
 
 	make(&h);
 	CHECK(filter_compile(&filter, "--filter", expr, columns, n, &err));
-	blocks_usage(ret, &h, &filter);
+	blocks_usage(ret, &h, NULL, &filter);
 	filter_fini(&filter);
 	heap_fini(&h);
 }
