@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cmd.h"
+#include "replay/objects.h"
 #include "replay/trace_import.h"
 #include "replay/trace_pack.h"
 #include "report/out.h"
@@ -68,7 +69,8 @@ struct job {
 
 enum {
 	INFO_PROGRAM, INFO_ARGUMENTS, INFO_PID, INFO_ENDED, INFO_SECONDS,
-	INFO_EVENTS, INFO_THREADS, INFO_STACKS, INFO_MODULES, INFO_SAMPLED,
+	INFO_EVENTS, INFO_LIVE_BLOCKS, INFO_LIVE_BYTES, INFO_STRANGE,
+	INFO_THREADS, INFO_STACKS, INFO_MODULES, INFO_SAMPLED,
 	INFO_FILE, INFO_PER_EVENT, INFO_RECORDER, INFO_LOST, INFO_DAMAGE,
 };
 
@@ -81,6 +83,10 @@ static const struct column info_columns[] = {
 	[INFO_ENDED] = COLUMN("ended", "ended", TEXT),
 	[INFO_SECONDS] = COLUMN("seconds", "seconds", SECONDS),
 	[INFO_EVENTS] = COLUMN("events", "events", COUNT),
+	[INFO_LIVE_BLOCKS] = COLUMN("live_blocks", "live at the end", COUNT),
+	[INFO_LIVE_BYTES] = COLUMN("live_bytes", "bytes in them", BYTES),
+	[INFO_STRANGE] = COLUMN("unknown_frees", "frees of unknown blocks",
+				COUNT),
 	[INFO_THREADS] = COLUMN("threads", "threads", COUNT),
 	[INFO_STACKS] = COLUMN("stacks", "call stacks", COUNT),
 	[INFO_MODULES] = COLUMN("modules", "modules", COUNT),
@@ -107,7 +113,31 @@ struct sums {
 	uint64_t events;
 	uint64_t last_tick;
 	uint64_t count[16], bytes[16];
+	struct objects live;	/* size + 1 at each address */
+	uint64_t live_bytes;
+	uint64_t strange;
 };
+
+static void drop_block(struct sums *sums, vaddr addr, bool strange)
+{
+	uint64_t size = objects_take(&sums->live, addr);
+
+	sums->live_bytes -= size ? size - 1 : 0;
+	sums->strange += !size && strange;
+}
+
+static void add_event(struct sums *sums, const struct trace_event *e)
+{
+	sums->count[e->kind]++;
+	sums->bytes[e->kind] += e->size;
+	if (trace_is_free(e->kind))
+		drop_block(sums, e->addr, e->kind != TRACE_REALLOC_SAME);
+	if (trace_is_alloc(e->kind)) {
+		drop_block(sums, e->addr, false);
+		objects_put(&sums->live, e->addr, e->size + 1);
+		sums->live_bytes += e->size;
+	}
+}
 
 static void add_up(struct trace *t, struct progress *p, struct sums *ret)
 {
@@ -115,12 +145,11 @@ static void add_up(struct trace *t, struct progress *p, struct sums *ret)
 	size_t n;
 
 	*ret = (struct sums){ .events = 0 };
+	objects_init(&ret->live);
 	progress_phase(p, "reading the trace");
 	while ((n = trace_read(t, &e))) {
-		for (size_t i = 0; i < n; i++) {
-			ret->count[e[i].kind]++;
-			ret->bytes[e[i].kind] += e[i].size;
-		}
+		for (size_t i = 0; i < n; i++)
+			add_event(ret, &e[i]);
 		ret->events += n;
 		ret->last_tick = e[n - 1].tick;
 		progress_step(p, trace_position(t), trace_info(t)->file_size,
@@ -195,6 +224,9 @@ static void fill_info(struct table *table, const struct trace *t,
 	table_set_real(table, INFO_SECONDS, (double)trace_ns(t,
 		       sums->last_tick) / 1e9);
 	table_set(table, INFO_EVENTS, sums->events);
+	table_set(table, INFO_LIVE_BLOCKS, sums->live.used);
+	table_set(table, INFO_LIVE_BYTES, sums->live_bytes);
+	table_set(table, INFO_STRANGE, sums->strange);
 	table_set(table, INFO_THREADS, info->n_threads);
 	table_set(table, INFO_STACKS, info->n_stacks);
 	table_set(table, INFO_MODULES, info->n_modules);
@@ -277,6 +309,7 @@ static int run_info(const struct job *job, struct trace *t)
 	write_info(&info, &kinds, job->a->common.json, &out);
 	table_fini(&info);
 	table_fini(&kinds);
+	objects_fini(&sums.live);
 	return finish(&out, damage_status(t));
 }
 

@@ -305,8 +305,8 @@ static bool make_live(void)
 	return true;
 }
 
-/* The file is open: begin. */
-static void begin(void)
+/* The file is open: begin.  fresh: environ can be read. */
+static void begin(bool fresh)
 {
 	rec_stacks_reset();
 	if (!make_live()) {
@@ -315,7 +315,7 @@ static void begin(void)
 	}
 	state = ON;
 	rec_lock();
-	rec_log_start();
+	rec_log_start(fresh);
 	rec_unlock();
 	rec_modules_read();
 }
@@ -337,10 +337,8 @@ static void start(void)
 		memcpy(rec.path, first, strlen(first) + 1);
 		if (rec_file_open(rec.path, false) ||
 		    (rec.children && open_child_file()))
-			begin();
+			begin(true);
 	}
-	if (!rec.children)
-		clean_environment();
 	errno = saved;
 }
 
@@ -366,7 +364,7 @@ static void start_child(void)
 	rec_modules_reset();
 	rec_sample_reset();
 	if (open_child_file())
-		begin();
+		begin(false);
 	errno = saved;
 }
 
@@ -880,11 +878,17 @@ int dlclose(void *handle)
 	return result;
 }
 
-/* Libraries' constructors may have allocated before; this is the latest. */
+/*
+ * Libraries' constructors may have allocated before; this is the latest.  The
+ * environment is changed only here: somewhere else it may be in the middle of
+ * a setenv that allocates.
+ */
 static __attribute__((constructor)) void on_load(void)
 {
 	if (ready())
 		watching();
+	if (!rec.children && environ)
+		clean_environment();
 }
 
 static __attribute__((destructor)) void on_exit_program(void)

@@ -189,7 +189,7 @@ void rec_log(unsigned tag, const void *payload, size_t n);
 void rec_log_meta(const char *key, const char *value, size_t n);
 void rec_log_clock(void);
 void rec_log_rss(uint64_t tick);
-void rec_log_start(void);
+void rec_log_start(bool environment);
 /* Text in a payload. */
 uint8_t *rec_put_text(uint8_t *p, const char *text, size_t n);
 

@@ -305,8 +305,11 @@ static void meta_environment(void)
 				rec_log_meta("environment", *e, strlen(*e));
 }
 
-/* Who is recorded, and how. */
-void rec_log_start(void)
+/*
+ * Who is recorded, and how.  A child may be in the middle of a setenv: its
+ * environment is not looked at.
+ */
+void rec_log_start(bool environment)
 {
 	char text[REC_TEXT];
 	struct utsname host;
@@ -330,5 +333,6 @@ void rec_log_start(void)
 	rec_log_meta("unwind", rec.no_stacks ? "none" : rec.frame_pointers ?
 		     "fp" : "cfi", rec.no_stacks ? 4 : rec.frame_pointers ?
 		     2 : 3);
-	meta_environment();
+	if (environment)
+		meta_environment();
 }

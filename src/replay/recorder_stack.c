@@ -25,7 +25,8 @@ enum {
 	TABLE_BITS = 15,	/* of the first table */
 	STACKS_MAX = 1 << 24,
 	STACK_BYTES = 16 + TRACE_DEPTH_MAX * 10,	/* one, at most */
-	STACKS_ROOM = 256 << 10,
+	STACKS_ROOM_FIRST = 64 << 10,
+	STACKS_ROOM = 512 << 10,
 	MAIN_STACK_MAX = 100 << 20,	/* Linux keeps 128 MiB below it free */
 	ADDRESS_MIN = 65536,
 };
@@ -131,7 +132,8 @@ static bool write_stack(const struct rec_frame *frames, unsigned n)
 
 	if (!rec.stacks.map || rec.stacks.at + STACK_BYTES > rec.stacks.end) {
 		if (!rec_chunk_next(&rec.stacks, TRACE_STACKS, 0,
-				    n_stacks + 1, STACKS_ROOM))
+				    n_stacks + 1, n_stacks ?
+				    STACKS_ROOM : STACKS_ROOM_FIRST))
 			return false;
 		last_n = 0;
 	}

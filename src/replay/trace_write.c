@@ -154,11 +154,8 @@ static void flush_events(struct trace_writer *w)
 	put(&w->plain, w->shift);
 	put(&w->plain, w->first);
 	put(&w->plain, w->n);
-	for (unsigned i = 0; i < TRACE_COLUMNS; i++)
-		put(&w->plain, w->columns[i].len);
-	/* The lengths stand in front of all: see begin_columns(). */
 	for (unsigned i = 0; i < TRACE_COLUMNS; i++) {
-		str_add(&w->plain, w->columns[i].text, w->columns[i].len);
+		put_text(&w->plain, w->columns[i].text, w->columns[i].len);
 		str_clear(&w->columns[i]);
 	}
 	write_chunk(w, TRACE_PACKED, &w->plain, w->tick, w->n);
