@@ -340,3 +340,54 @@ TEST(sentences_are_wrapped_and_numbered)
 "  2. short\n");
 	table_fini(&t);
 }
+
+/* A change has its sign, is never "<0.1M", and ranks by its size. */
+TEST(changes_have_signs_and_rank_by_size)
+{
+	static const struct column change_columns[] = {
+		COLUMN("name", "", TEXT),
+		COLUMN("change_bytes", "change", CHANGE, .flags = COLUMN_SUM),
+		COLUMN("blocks", "blocks", CHANGE_COUNT,
+		       .flags = COLUMN_SUM),
+	};
+	static const struct {
+		const char *name;
+		int64_t bytes, blocks;
+	} rows[] = {
+		{ "small", 100, 1 }, { "less", -40 * (int64_t)MIB, -7 },
+		{ "none", 0, 0 }, { "more", 30 * (int64_t)MIB, 7 },
+		{ "tiny", -100, -1 },
+	};
+	static const char want[] =
+		"CHANGES    change  blocks\n"
+		"  less     -40.0M      -7\n"
+		"  more     +30.0M      +7\n"
+		"  small     +0.0M      +1\n"
+		"  tiny      -0.0M      -1\n"
+		"  none          0       0\n"
+		"  total    -10.0M       0\n";
+	struct text_style style = { .rows = TABLE_ALL_ROWS };
+	char got[sizeof(want) + 64] = "";
+	int fd = memfd_create("changes", 0);
+	struct table t;
+	struct out o;
+	struct err err;
+
+	table_init(&t, "changes", "CHANGES", change_columns,
+		   countof(change_columns));
+	for (size_t i = 0; i < countof(rows); i++) {
+		table_row(&t);
+		table_set_text(&t, 0, rows[i].name);
+		table_set_signed(&t, 1, rows[i].bytes);
+		table_set_signed(&t, 2, rows[i].blocks);
+	}
+	table_add_total(&t);
+	table_sort(&t, 1, false);
+	out_open_fd(&o, dup(fd));
+	table_write_text(&t, &style, &o);
+	CHECK(out_close(&o, &err));
+	CHECK(pread(fd, got, sizeof(got) - 1, 0) > 0);
+	CHECK_STR(got, want);
+	table_fini(&t);
+	close(fd);
+}
