@@ -143,6 +143,47 @@ static bool behind_text(const struct weak_word *w)
 	       memchr(text, 0, w->before + 8);
 }
 
+/* n bytes of the heap; NULL if they are not in one piece. */
+static const uint8_t *heap_bytes(const struct edges *e, vaddr addr,
+				 uint64_t n)
+{
+	size_t lo = 0, hi = e->n_heap;
+	const struct edges_piece *p;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (e->heap[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return NULL;
+	p = &e->heap[lo - 1];
+	if (addr - p->start > p->n || n > p->n - (addr - p->start))
+		return NULL;
+	return p->bytes + (addr - p->start);
+}
+
+/* Is the word the padding in front of a std::map's tree? */
+static bool before_tree(const struct edges *e, const struct weak_word *w)
+{
+	const uint8_t *bytes;
+	uint64_t parent;
+	vaddr root;
+
+	if (!weak_tree_follows(e->ix, w, &root))
+		return false;
+	if (!root)
+		return true;
+	bytes = heap_bytes(e, root + 8, 8);
+	if (!bytes)
+		return false;
+	memcpy(&parent, bytes, 8);
+	return parent == w->addr + 8;
+}
+
 static void note_heads(struct edges *e, const struct weak_word *w,
 		       uint32_t to, uint64_t off)
 {
@@ -168,7 +209,7 @@ static void add(struct edges *e, const struct edges_piece *p, uint64_t at,
 	if (w.after < p->word)
 		return;
 	if (p->word == 8) {
-		if (weak_in_string(e->ix, &w))
+		if (weak_in_string(e->ix, &w) || before_tree(e, &w))
 			to |= GRAPH_WEAK;
 		else if (index_starts(e->ix, off))
 			note_heads(e, &w, to, off);

@@ -34,6 +34,8 @@ struct edges {
 	const struct index *ix;
 	const struct edges_piece *pieces;
 	size_t n_pieces;
+	const struct edges_piece *heap;	/* all that hold blocks, by address */
+	size_t n_heap;
 	uint32_t first, end;
 	uint32_t *off;		/* of all nodes; ours get filled */
 	uint64_t max_edges;

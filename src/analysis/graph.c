@@ -25,6 +25,7 @@ struct builder {
 	const struct heap *h;
 	struct edges_piece *pieces;	/* owned */
 	size_t n_pieces, cap_pieces;
+	size_t n_roots;			/* of them, at the end */
 	uint64_t bytes;
 	uint64_t max_bytes;
 	struct edges jobs[JOBS];
@@ -37,6 +38,7 @@ static void add_piece(struct builder *b, const struct edges_piece *piece)
 {
 	MEM_PUSH(b->pieces, b->n_pieces, b->cap_pieces) = *piece;
 	b->bytes += piece->n;
+	b->n_roots += piece->root != 0;
 }
 
 /* What can be read of [from, to), as pieces of whole words. */
@@ -214,6 +216,8 @@ static void add_job(struct builder *b, size_t first, size_t end,
 	edges_init(job, &b->g->ix, b->g->sp);
 	job->pieces = b->pieces + first;
 	job->n_pieces = end - first;
+	job->heap = b->pieces;
+	job->n_heap = b->n_pieces - b->n_roots;
 	job->first = first_node;
 	job->end = end_node;
 	job->off = b->g->off;
@@ -326,21 +330,6 @@ static uint32_t edges_in(const struct graph *g, vaddr from, vaddr to)
 	return n;
 }
 
-/* What is behind the capacity is slack, if it is like that elsewhere. */
-static uint32_t behind_tag(struct builder *b, vaddr start, uint64_t usable)
-{
-	const struct weak_class *class;
-	struct weak_block block = {
-		.bytes = space_view(b->g->sp, start, 16), .n = 16, .word = 8,
-		.size = usable + b->g->ix.own,
-	};
-
-	if (!block.bytes)
-		return 0;
-	class = weak_class_of(b->jobs[0].classes, &block);
-	return class && weak_class_links(class) ? 0 : GRAPH_WEAK;
-}
-
 static void tag_row(struct graph *g, uint32_t from, uint32_t to, uint32_t tag)
 {
 	for (; from < to; from++)
@@ -360,9 +349,8 @@ static void settle_vector(struct builder *b, const struct edges_vector *v)
 	n_behind = edges_in(g, round_up(start + v->vector.size, 8),
 			    start + usable);
 	n_behind = (uint32_t)min_u64(n, n_behind);
-	if (n_behind)
-		tag_row(g, end - n_behind, end,
-			behind_tag(b, start, usable));
+	if (!weak_size_links(b->jobs[0].classes, usable + g->ix.own))
+		tag_row(g, end - n_behind, end, GRAPH_WEAK);
 	end -= n_behind;
 	n -= n_behind;
 	if (!n)

@@ -10,8 +10,10 @@ enum {
 	SLACK_PERCENT = 10,	/* as many starts: the word may be in use */
 	TEXT_LOOK = 16,		/* printable bytes that make a text */
 	STRING_LOCAL = 15,	/* longest text inside a std::string */
-	/* A block has less slack than this beyond what was asked for. */
-	SLACK_MAX = 24,
+	/* Less is left of a block beyond what was asked for: unsplit, too. */
+	SLACK_MAX = 24 + 16,
+	/* What is left of a chunk and too small for one: below MINSIZE, 32. */
+	SPLIT_LEFT = 16,
 };
 
 /* What a word can be if it is no address of a module. */
@@ -22,7 +24,16 @@ enum form {
 	FORM_SMALL,
 	FORMS,
 	FORM_TEXT = FORMS * FORMS,	/* of a block: it begins with a text */
+	FORM_ANY,			/* all of one size */
 };
+
+static uint32_t load4(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, 4);
+	return v;
+}
 
 static uint64_t load8(const uint8_t *p)
 {
@@ -108,7 +119,9 @@ static enum form form_of(const struct weak_census *c, uint64_t v)
 		return FORM_ZERO;
 	if (v < 65536)
 		return FORM_SMALL;
-	return v - c->ix->base < c->ix->span ? FORM_HEAP : FORM_OTHER;
+	v -= c->ix->base;
+	return v < c->ix->span && c->ix->units[v >> INDEX_UNIT_SHIFT]
+		? FORM_HEAP : FORM_OTHER;
 }
 
 /*
@@ -201,23 +214,33 @@ void weak_census_block(struct weak_census *c, const struct weak_block *b)
 	}
 }
 
+static void class_add(struct weak_census *c, const struct weak_class *from,
+		      uint64_t first)
+{
+	struct weak_class *to = class_get(c, first, from->size);
+
+	if (!to)
+		return;
+	to->blocks += from->blocks;
+	for (unsigned t = 0; t < WEAK_TAIL; t++) {
+		to->starts[t] += from->starts[t];
+		to->others[t] += from->others[t];
+	}
+}
+
 void weak_census_add(struct weak_census *c, const struct weak_census *other)
 {
-	for (uint32_t i = 0; i < WEAK_CLASSES; i++) {
-		const struct weak_class *from = &other->classes[i];
-		struct weak_class *to;
+	for (uint32_t i = 0; i < WEAK_CLASSES; i++)
+		if (other->classes[i].size)
+			class_add(c, &other->classes[i],
+				  other->classes[i].first);
+}
 
-		if (!from->size)
-			continue;
-		to = class_get(c, from->first, from->size);
-		if (!to)
-			continue;
-		to->blocks += from->blocks;
-		for (unsigned t = 0; t < WEAK_TAIL; t++) {
-			to->starts[t] += from->starts[t];
-			to->others[t] += from->others[t];
-		}
-	}
+static void add_sizes(struct weak_census *c)
+{
+	for (uint32_t i = 0; i < WEAK_CLASSES; i++)
+		if (c->classes[i].size && c->classes[i].first != FORM_ANY)
+			class_add(c, &c->classes[i], FORM_ANY);
 }
 
 static bool tail_is_slack(const struct weak_class *class, unsigned t)
@@ -227,12 +250,25 @@ static bool tail_is_slack(const struct weak_class *class, unsigned t)
 	       class->others[t] >= class->starts[t];
 }
 
+/* Are blocks of the class often those of the next smaller one, not split? */
+static bool may_be_unsplit(const struct weak_census *c,
+			   const struct weak_class *class)
+{
+	return class->size > SPLIT_LEFT &&
+	       class_place(c, class->first, class->size - SPLIT_LEFT)->blocks
+	       >= class->blocks;
+}
+
 void weak_census_done(struct weak_census *c)
 {
+	add_sizes(c);
 	for (uint32_t i = 0; i < WEAK_CLASSES; i++) {
 		struct weak_class *class = &c->classes[i];
 
-		if (class->blocks < SLACK_BLOCKS)
+		if (class->blocks < SLACK_BLOCKS || !tail_is_slack(class, 0))
+			continue;
+		class->slack = 1;
+		if (!may_be_unsplit(c, class))
 			continue;
 		while (class->slack < WEAK_TAIL &&
 		       tail_is_slack(class, class->slack))
@@ -249,8 +285,10 @@ const struct weak_class *weak_class_of(const struct weak_census *c,
 	return class->size ? class : NULL;
 }
 
-bool weak_class_links(const struct weak_class *class)
+bool weak_size_links(const struct weak_census *c, uint64_t size)
 {
+	const struct weak_class *class = class_place(c, FORM_ANY, size);
+
 	return (uint64_t)class->starts[0] * 2 >= class->blocks;
 }
 
@@ -316,6 +354,26 @@ bool weak_string_head(const struct index *ix, const struct weak_word *w,
 	    !text_lengths(load8(w->bytes + 8), load8(w->bytes + 16)))
 		return false;
 	return fits(ix, off, load8(w->bytes + 16) + 1);
+}
+
+bool weak_tree_follows(const struct index *ix, const struct weak_word *w,
+		       vaddr *ret_root)
+{
+	vaddr head = w->addr + 8;
+	uint64_t root, left, right, count;
+
+	/* The head is red, which is 0; its colour has four bytes. */
+	if (w->after < 48 || load4(w->bytes + 8))
+		return false;
+	root = load8(w->bytes + 16);
+	left = load8(w->bytes + 24);
+	right = load8(w->bytes + 32);
+	count = load8(w->bytes + 40);
+	*ret_root = root;
+	if (!root || !count)
+		return !root && !count && left == head && right == head;
+	return is_block(ix, root) && is_block(ix, left) &&
+	       is_block(ix, right);
 }
 
 bool weak_vector_head(const struct index *ix, const struct weak_word *w,

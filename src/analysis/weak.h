@@ -20,10 +20,13 @@
  * to 14).  A short text and what lies behind it are no references, nor is the
  * unused half, nor what lies behind the text in its own block.
  *
+ * *tree*: std::map and std::set begin with a word for the comparing function,
+ * which has no state as a rule: padding (bits/stl_tree.h, gcc 5 to 14).
+ *
  * *spare*: three pointers to a block's start, into it, and to its end are a
  * std::vector; what lies between the last two is unused capacity.  So is much
  * that is in use, such as what a parser has not read yet: this rule is weaker.
- * What lies behind the last one is slack, unless most blocks of the class hold
+ * What lies behind the last one is slack, unless most blocks of the size hold
  * the start of a block there.
  *
  * Within analysis/ only.
@@ -84,8 +87,8 @@ void weak_census_done(struct weak_census *c);
 /* What is known of a block's class; NULL if there are too many classes. */
 const struct weak_class *weak_class_of(const struct weak_census *c,
 				       const struct weak_block *b);
-/* Do most of its blocks end in the start of a block? */
-bool weak_class_links(const struct weak_class *class);
+/* Do most blocks of a size end in the start of a block? */
+bool weak_size_links(const struct weak_census *c, uint64_t size);
 
 /* A word and what lies around it in its block or root. */
 struct weak_word {
@@ -108,6 +111,14 @@ bool weak_string_head(const struct index *ix, const struct weak_word *w,
 struct weak_vector {
 	uint64_t used, size;
 };
+/*
+ * Does the head of a std::map's tree follow?  If it is not empty *ret_root
+ * gets the root's address: then the word behind that one's first must be the
+ * address of the head, which is the one behind w.
+ */
+bool weak_tree_follows(const struct index *ix, const struct weak_word *w,
+		       vaddr *ret_root);
+
 /* Is it the first of a vector's three, with something to be said of it? */
 bool weak_vector_head(const struct index *ix, const struct weak_word *w,
 		      uint64_t off, struct weak_vector *ret);

@@ -439,7 +439,7 @@ int main(int argc, char **argv)
 	popped.reserve(1000);
 	for (long i = 0; i < n; i++) {
 		grow();
-		if (rnd(10) < 6)
+		if (rnd(10) < 4)
 			shrink();
 		if (!rnd(400))
 			lose();
