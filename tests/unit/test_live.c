@@ -258,10 +258,15 @@ TEST(zoo_bytes_are_right)
 	if (CHECK(sp))
 		check_zoo_bytes(&c, sp);
 	space_close(sp);
+#ifndef __SANITIZE_ADDRESS__
+	/* Its shadow of 16 TB is more than a file may have. */
 	sp = open_child(&c, &on_disk);
 	if (CHECK(sp))
 		check_zoo_bytes(&c, sp);
 	space_close(sp);
+#else
+	(void)on_disk;
+#endif
 	child_end(&c);
 }
 
