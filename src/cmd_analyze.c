@@ -252,6 +252,7 @@ static void analyse(struct run *run)
 	bool asked = asks_for_leaks(run);
 
 	subject_where(s, &run->progress);
+	asked |= run->args.at != NULL;
 	if (asked || (!run->args.blocks &&
 		      run->options.sections >> SECTION_LEAKS & 1))
 		subject_reach(s, asked, &run->progress);

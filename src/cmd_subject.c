@@ -153,6 +153,8 @@ void subject_where(struct subject *s, struct progress *p)
 {
 	progress_phase(p, "adding up");
 	where_init(&s->where, s->sp, &s->heap);
+	refs_names_init(&s->names, s->sp, &s->heap, &s->where);
+	s->input.names = &s->names;
 }
 
 void subject_analyse(struct subject *s)
@@ -173,8 +175,6 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 {
 	struct report_input *in = &s->input;
 
-	refs_names_init(&s->names, s->sp, &s->heap, &s->where);
-	in->names = &s->names;
 	if (!in->heap_found)
 		return;
 	if (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY) {

@@ -195,6 +195,9 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 	for (size_t i = 0; i < sp->n_segs; i++)
 		if (may_hold_roots(sp, &sp->segs[i]))
 			sweep_seg(&s, &sp->segs[i]);
+	/* What the kernel left out because nobody ever wrote it is zeros. */
+	if (!sp->missing_segs && !sp->undumped_segs)
+		r->missing_bytes = 0;
 	find_main_stack(&s);
 	for (uint32_t i = 0; i < sp->n_threads; i++)
 		add_root(r, &(struct root){

@@ -29,6 +29,10 @@ void build_sample(struct report *r, const struct report_input *in);
 /* build_leaks.c: what is lost */
 void build_leaks(struct report *r, const struct report_input *in);
 
+/* build_refs.c: who refers */
+void build_at_refs(struct report *r, const struct report_input *in);
+void build_culprits(struct report *r, const struct report_input *in);
+
 /* build_find.c: what is remarkable */
 void build_standout(struct report *r, const struct report_input *in);
 void build_findings(struct report *r, const struct report_input *in);

@@ -196,6 +196,7 @@ void build_at(struct report *r, const struct report_input *in)
 		return;
 	build_at_object(r, in);
 	build_neighbours(r, in->at);
+	build_at_refs(r, in);
 	if (!r->options->redact)
 		build_bytes(r, in->sp, in->at);
 }

@@ -220,9 +220,10 @@ static void qualify(struct str *s, const struct roots *roots)
 	}
 }
 
-static void build_sums(struct report *r, const struct report_input *in)
+static void build_sums(struct report *r, const struct report_input *in,
+		       const char *title)
 {
-	struct table *t = report_add(r, SECTION_LEAKS, "leaks", "",
+	struct table *t = report_add(r, SECTION_LEAKS, "leaks", title,
 				     sum_columns, T_COLUMNS);
 	struct str s;
 
@@ -261,5 +262,5 @@ void build_leaks(struct report *r, const struct report_input *in)
 		table_add_total(t);
 		table_set(t, L_USED, sum_heap(in->heap).used);
 	}
-	build_sums(r, in);
+	build_sums(r, in, t->n_rows ? "LEAKED, IN WORDS" : "LEAKED");
 }

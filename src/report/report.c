@@ -32,6 +32,8 @@ static const struct report_section words[SECTIONS] = {
 	[SECTION_AT] = { "at", SECTION_NO_WORD },
 	[SECTION_ABORT] = { "abort", IN_BOTH | SECTION_NO_WORD |
 			    SECTION_WITH_NEXT },
+	[SECTION_CULPRITS] = { "culprits", IN_BOTH | SECTION_NO_WORD |
+			       SECTION_WITH_NEXT },
 	[SECTION_FINDINGS] = { "findings", IN_BOTH },
 };
 
@@ -60,6 +62,7 @@ static void (*const builders[SECTIONS])(struct report *r,
 	[SECTION_SETTINGS] = build_settings,
 	[SECTION_AT] = build_at,
 	[SECTION_ABORT] = build_abort,
+	[SECTION_CULPRITS] = build_culprits,
 	[SECTION_FINDINGS] = build_findings,
 };
 
@@ -88,8 +91,9 @@ static unsigned section_bits(const struct report_kind *kind, const char *word,
 		    (strlen(name) != len || memcmp(word, name, len)))
 			continue;
 		ret |= 1u << i;
-		if (i && kind->sections[i - 1].flags & SECTION_WITH_NEXT)
-			ret |= 1u << (i - 1);
+		for (unsigned k = i; k && kind->sections[k - 1].flags &
+		     SECTION_WITH_NEXT; k--)
+			ret |= 1u << (k - 1);
 	}
 	return ret;
 }

@@ -71,9 +71,10 @@ enum section {
 	SECTION_SETTINGS,
 	SECTION_AT,
 	SECTION_ABORT,		/* with findings */
+	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 18 };
+enum { SECTIONS = 19 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
