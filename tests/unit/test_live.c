@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <pthread.h>
+#include <sys/swap.h>
 #include <sys/syscall.h>
 
 #include "corewalk/live.h"
@@ -612,7 +613,7 @@ static void swapped(volatile uint64_t *words)
  */
 static bool swap_file(const char *path)
 {
-	char command[300];
+	char command[500];
 
 	unlink(path);
 	snprintf(command, sizeof(command),
