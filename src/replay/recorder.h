@@ -27,7 +27,7 @@
 #define rec_unlikely(x) __builtin_expect(!!(x), 0)
 
 enum {
-	REC_RULES = 4096,	/* a power of two */
+	REC_RULES = 8192,	/* in pairs; a power of two */
 	REC_FRAMES = 2 * TRACE_DEPTH_MAX,
 	REC_PATH = 4096,
 	REC_TEXT = 1024,
@@ -44,10 +44,10 @@ enum rec_rule_kind {
 };
 
 struct rec_rule {
+	int32_t cfa;
+	int16_t bp;
 	uint8_t kind;
 	bool saved_bp;		/* at CFA + bp; DEREF: at old bp + bp */
-	int32_t cfa;
-	int32_t bp;
 };
 
 struct rec_cached_rule {

@@ -467,14 +467,14 @@ static struct rec_rule to_rule(const struct state *s)
 		return rule;
 	}
 	if (s->odd || (!s->cfa_deref && !s->cfa_register) ||
-	    s->cfa != (int32_t)s->cfa || s->bp != (int32_t)s->bp ||
+	    s->cfa != (int32_t)s->cfa || s->bp != (int16_t)s->bp ||
 	    (s->bp_saved && s->bp_absolute != s->cfa_deref))
 		return rule;
 	rule.kind = s->cfa_deref ? REC_RULE_DEREF :
 		s->cfa_register == REG_SP ? REC_RULE_SP : REC_RULE_BP;
 	rule.saved_bp = s->bp_saved;
 	rule.cfa = (int32_t)s->cfa;
-	rule.bp = (int32_t)s->bp;
+	rule.bp = (int16_t)s->bp;
 	return rule;
 }
 

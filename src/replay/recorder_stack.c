@@ -48,6 +48,9 @@ static uintptr_t last_stack[TRACE_DEPTH_MAX];	/* outermost first */
 static unsigned last_n;
 static uint64_t factor[TRACE_DEPTH_MAX];	/* odd, of each place */
 
+/* What runs for every frame: calls would cost as much as the work. */
+#define REC_INLINE inline __attribute__((always_inline))
+
 extern void *__libc_stack_end __attribute__((weak));
 
 static uint64_t mix(uint64_t x)
@@ -187,22 +190,35 @@ static uint32_t number_of(const struct rec_walk *k, unsigned n)
 	return number ? number : add_stack(hash, frames, n);
 }
 
-static const struct rec_rule *rule_of(struct rec_walk *k, uintptr_t pc)
+static __attribute__((noinline)) struct rec_rule find_rule(uintptr_t pc)
+{
+	struct rec_rule fp = { .kind = REC_RULE_FP };
+	struct rec_module m;
+
+#if defined(__x86_64__)
+	if (!rec.frame_pointers && rec_module_at(pc - 1, &m))
+		return rec_cfi_rule(&m, pc - 1);
+#else
+	/* Frame pointers it is; but the object is to be known. */
+	rec_module_at(pc - 1, &m);
+#endif
+	return fp;
+}
+
+/* Two places for each address, the one used last in front. */
+static REC_INLINE const struct rec_rule *rule_of(struct rec_walk *k, uintptr_t pc)
 {
 	struct rec_cached_rule *c =
-		&k->rules[pc * 0x9e3779b97f4a7c15u >> 52 & (REC_RULES - 1)];
-	struct rec_module m;
+		&k->rules[pc * 0x9e3779b97f4a7c15u >> 32 & (REC_RULES - 2)];
+	struct rec_cached_rule other;
 
 	if (rec_likely(c->key == pc))
 		return &c->rule;
-	c->key = pc;
-	c->rule = (struct rec_rule){ .kind = REC_RULE_FP };
-#if defined(__x86_64__)
-	if (!rec.frame_pointers && rec_module_at(pc - 1, &m))
-		c->rule = rec_cfi_rule(&m, pc - 1);
-#else
-	rec_module_at(pc - 1, &m);
-#endif
+	other = c[1];
+	c[1] = c[0];
+	if (other.key != pc)
+		other = (struct rec_cached_rule){ pc, find_rule(pc) };
+	*c = other;
 	return &c->rule;
 }
 
@@ -212,20 +228,20 @@ static uintptr_t load(uintptr_t at)
 }
 
 /* A word of the stack that lies outside of sp. */
-static bool on_stack(uintptr_t at, uintptr_t sp, uintptr_t limit)
+static inline bool on_stack(uintptr_t at, uintptr_t sp, uintptr_t limit)
 {
 	return at >= sp && at < limit && limit - at >= sizeof(at) &&
 	       !(at & (sizeof(at) - 1));
 }
 
-static bool frame_at(uintptr_t slot, uintptr_t bp, struct rec_frame *ret)
+static inline bool frame_at(uintptr_t slot, uintptr_t bp, struct rec_frame *ret)
 {
 	*ret = (struct rec_frame){ slot, load(slot), bp };
 	return ret->pc >= ADDRESS_MIN;
 }
 
 /* [bp] is the caller's bp, [bp + 8] the return address: both machines. */
-static bool by_frame_pointer(const struct rec_frame *f, uintptr_t limit,
+static __attribute__((noinline)) bool by_frame_pointer(const struct rec_frame *f, uintptr_t limit,
 			     struct rec_frame *ret)
 {
 	uintptr_t slot = f->bp + sizeof(slot);
@@ -241,7 +257,7 @@ static bool by_frame_pointer(const struct rec_frame *f, uintptr_t limit,
  * What a signal interrupted: Linux's struct ucontext, whose general registers
  * start at 40; rbp is the tenth, rsp and rip the 15th and 16th, from 0.
  */
-static bool interrupted(const struct rec_walk *k, const struct rec_frame *f,
+static __attribute__((noinline)) bool interrupted(const struct rec_walk *k, const struct rec_frame *f,
 			uintptr_t *limit, struct rec_frame *ret)
 {
 	uintptr_t regs = f->slot + 8 + 40;
@@ -261,7 +277,7 @@ static bool interrupted(const struct rec_walk *k, const struct rec_frame *f,
 	return ret->pc >= ADDRESS_MIN;
 }
 
-static bool by_rule(const struct rec_rule *rule, const struct rec_frame *f,
+static REC_INLINE bool by_rule(const struct rec_rule *rule, const struct rec_frame *f,
 		    uintptr_t limit, struct rec_frame *ret)
 {
 	uintptr_t cfa, saved;
@@ -291,7 +307,7 @@ static bool by_rule(const struct rec_rule *rule, const struct rec_frame *f,
 #endif
 
 /* The frame outside of f; false where the stack ends. */
-static bool next_frame(struct rec_walk *k, const struct rec_frame *f,
+static REC_INLINE bool next_frame(struct rec_walk *k, const struct rec_frame *f,
 		       uintptr_t *limit, struct rec_frame *ret)
 {
 	const struct rec_rule *rule = rule_of(k, f->pc);
@@ -393,7 +409,7 @@ static void join(struct rec_walk *k, unsigned n_fresh, unsigned at)
 }
 
 /* Frames outside of the last one, until there are enough. */
-static void extend(struct rec_walk *k, uintptr_t *limit)
+static __attribute__((noinline)) void extend(struct rec_walk *k, uintptr_t *limit)
 {
 	while (!k->whole && k->top - k->base < rec.depth) {
 		if (k->top == REC_FRAMES) {
