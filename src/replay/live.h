@@ -1,69 +1,158 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocks that are live, by address: open addressing with linear probing,
- * at most half full, so that a look costs one or two cache lines, which can be
- * fetched ahead.  40 bytes a slot.
+ * The blocks that are live, by address.
  *
- * Keys lie apart from the rest: probing reads eight in a line.
+ * What costs time in a table of millions of addresses without order is lines
+ * of the cache and branches that nobody can foresee.  So, as in the tables of
+ * Abseil and F14, a *bucket* is one line with room for seven blocks, of which
+ * it has 32 bits of the hash each and the block's place in an array; all are
+ * compared without a branch.  Buckets are half full at most: nearly always the
+ * first one has the answer, and where one was full it counts those that had
+ * to *pass* on to the next, so that removing leaves no trace.
+ *
+ * Blocks lie close together, those freed last are used first: a program that
+ * frees what it just got touches the same few lines.  50 to 70 bytes a block.
  */
 #ifndef REPLAY_LIVE_H
 #define REPLAY_LIVE_H
 
 #include "base/types.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* Half a cache line. */
 struct live_block {
+	uint64_t addr;
 	uint64_t size;
 	uint64_t tick;		/* when it was allocated */
-	uint64_t number;	/* of the event that did that, from 1 */
-	uint32_t stack;
+	uint32_t stack;		/* of a free place: the next one, or 0 */
 	uint32_t sample;	/* handle of its profile; 0: not sampled */
 };
 
+enum { LIVE_WAYS = 7, LIVE_BUCKETS = 1 << 12 };
+
+/*
+ * A cache line.  Ways are 1 to LIVE_WAYS; what stands in their place 0 is
+ * hash[0]: bits of the ways in use; place[0]: how many blocks passed on.
+ */
+struct live_bucket {
+	uint32_t hash[LIVE_WAYS + 1];
+	uint32_t place[LIVE_WAYS + 1];	/* in blocks */
+} __attribute__((aligned(64)));
+
 struct live {
-	uint64_t *keys;		/* owned; address + 1, 0: empty */
-	struct live_block *blocks;	/* owned */
+	struct live_bucket *buckets;	/* owned */
+	struct live_block *blocks;	/* owned; place 0 is not used */
+	uint64_t *numbers;	/* owned; of each block's event, or NULL */
 	size_t n;
-	size_t n_slots;		/* a power of two */
-	unsigned shift;
+	size_t n_buckets;	/* a power of two, at most 2^32 */
+	unsigned shift;		/* from hash to bucket */
+	uint32_t n_places, cap_places;
+	uint32_t free_place;	/* 0 none */
 };
 
-enum { LIVE_SLOTS = 1 << 14 };
-
-void live_init(struct live *l);
+/* numbered: live_number() is wanted. */
+void live_init(struct live *l, bool numbered);
 void live_fini(struct live *l);
 
-/* No block lies at the very last address. */
-#define LIVE_NO_ADDR UINT64_MAX
-
-static inline size_t live_home(const struct live *l, uint64_t addr)
+/*
+ * Both halves of the product: of one half alone, the multiples of some block
+ * sizes lie close together, whatever the factor.
+ */
+static inline uint32_t live_hash(uint64_t addr)
 {
-	return (addr + 1) * UINT64_C(0x9e3779b97f4a7c15) >> l->shift;
+	unsigned __int128 product = (unsigned __int128)(addr + 1) *
+				    UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) *
+			  UINT64_C(0xd6e8feb86659fd93) >> 32);
 }
 
-static inline void live_prefetch(const struct live *l, uint64_t addr)
+/* Bits of those of eight words that have this value. */
+#ifdef __SSE2__
+static inline uint32_t live_equal(const uint32_t words[8], uint32_t value)
 {
-	size_t home = live_home(l, addr);
+	const __m128i *half = (const __m128i *)words;
+	__m128i all = _mm_set1_epi32((int)value);
+	__m128i low = _mm_cmpeq_epi32(_mm_load_si128(half), all);
+	__m128i high = _mm_cmpeq_epi32(_mm_load_si128(half + 1), all);
+	__m128i both = _mm_packs_epi32(low, high);
 
-	__builtin_prefetch(&l->keys[home]);
-	__builtin_prefetch(&l->blocks[home]);
+	return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(both, both)) & 255;
+}
+#else
+static inline uint32_t live_equal(const uint32_t words[8], uint32_t value)
+{
+	uint32_t ret = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		ret |= (uint32_t)(words[i] == value) << i;
+	return ret;
+}
+#endif
+
+/* Bits of the ways in use that have this hash. */
+static inline uint32_t live_match(const struct live_bucket *b, uint32_t hash)
+{
+	return live_equal(b->hash, hash) & b->hash[0];
+}
+
+/*
+ * The line to look at first, and then, some time later, the one it leads to:
+ * for __builtin_prefetch(), which gcc 12 drops if it is all that an inline
+ * function does.
+ */
+static inline const void *live_bucket_line(const struct live *l, uint64_t addr)
+{
+	return &l->buckets[live_hash(addr) >> l->shift];
+}
+
+static inline const void *live_block_line(const struct live *l, uint64_t addr)
+{
+	uint32_t hash = live_hash(addr);
+	const struct live_bucket *b = &l->buckets[hash >> l->shift];
+	uint32_t ways = live_match(b, hash);
+	uint32_t place = b->place[__builtin_ctz(ways | 1u << LIVE_WAYS)];
+
+	/* Without a branch; place 0 if there is none. */
+	return &l->blocks[place & -(uint32_t)(ways != 0)];
 }
 
 /* NULL if there is none; valid until the next live_add or live_remove. */
 static inline struct live_block *live_find(const struct live *l, uint64_t addr)
 {
-	size_t mask = l->n_slots - 1;
+	uint32_t hash = live_hash(addr);
+	size_t i = hash >> l->shift;
 
-	for (size_t i = live_home(l, addr); l->keys[i]; i = (i + 1) & mask)
-		if (l->keys[i] == addr + 1)
-			return &l->blocks[i];
-	return NULL;
+	for (;; i = (i + 1) & (l->n_buckets - 1)) {
+		const struct live_bucket *b = &l->buckets[i];
+		uint32_t ways = live_match(b, hash);
+
+		for (; ways; ways &= ways - 1) {
+			uint32_t place = b->place[__builtin_ctz(ways)];
+
+			if (l->blocks[place].addr == addr)
+				return &l->blocks[place];
+		}
+		if (!b->place[0])
+			return NULL;
+	}
 }
 
-/* addr is not in it and not LIVE_NO_ADDR; the block is to be filled. */
+/* addr is not in it.  The block is to be filled, but for addr. */
 struct live_block *live_add(struct live *l, uint64_t addr);
 
 /* One that live_find() returned. */
 void live_remove(struct live *l, struct live_block *block);
+
+/* The number that the event of a block had, which live_add()'s caller set. */
+static inline uint64_t *live_number(const struct live *l,
+				    const struct live_block *block)
+{
+	return &l->numbers[block - l->blocks];
+}
 
 /* The blocks, in no order: start with *place = 0; NULL at the end. */
 const struct live_block *live_next(const struct live *l, size_t *place);

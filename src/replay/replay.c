@@ -7,8 +7,8 @@
 
 #include "base/mem.h"
 
-/* How far ahead lines are fetched. */
-enum { AHEAD = 12 };
+/* How far ahead lines are fetched: buckets, then blocks they lead to. */
+enum { FIRST_AHEAD = 24, THEN_AHEAD = 12 };
 
 double replay_age_start(unsigned step)
 {
@@ -26,7 +26,16 @@ static void set_age_limits(struct replay *r)
 	for (unsigned i = 0; i + 1 < LIFE_STEPS; i++)
 		r->age_limit[i] = (uint64_t)fmin(
 			ceil(replay_age_start(i + 1) * 1e9 / ns), 0x1p63);
+	/* The last has no end; and none ends at 0, of which there is one. */
 	r->age_limit[LIFE_STEPS - 1] = UINT64_MAX;
+	for (unsigned bit = 0; bit < 64; bit++) {
+		unsigned step = 0;
+
+		while (step + 1 < LIFE_STEPS &&
+		       UINT64_C(1) << bit >= r->age_limit[step])
+			step++;
+		r->age_first[bit] = (uint8_t)step;
+	}
 }
 
 void replay_init(struct replay *r, const struct replay_options *options)
@@ -35,7 +44,7 @@ void replay_init(struct replay *r, const struct replay_options *options)
 		.options = *options,
 		.last_tick = options->first_tick,
 	};
-	live_init(&r->live);
+	live_init(&r->live, options->blocks);
 	profile_init(&r->profile, options->estimator);
 	timeline_init(&r->timeline, options->first_tick);
 	set_age_limits(r);
@@ -169,14 +178,12 @@ static void follow_estimate(struct replay *r, uint64_t tick)
 		profile_mark(&r->profile);
 }
 
-/* By its age: one step in ten is found by a comparison or two. */
+/* Powers of two are closer than steps: at most one step ends among them. */
 static inline unsigned age_step(const struct replay *r, uint64_t ticks)
 {
-	unsigned step = 0;
+	unsigned step = r->age_first[63 - __builtin_clzll(ticks | 1)];
 
-	while (ticks >= r->age_limit[step] && step < LIFE_STEPS - 1)
-		step++;
-	return step;
+	return step + (ticks >= r->age_limit[step]);
 }
 
 static void add_life(struct replay *r, const struct live_block *b,
@@ -212,7 +219,7 @@ static inline void end_block(struct replay *r, struct live_block *b,
 	age->bytes += b->size;
 	if (r->lives)
 		add_life(r, b, ticks);
-	if (r->options.blocks && b->number <= r->mark.number)
+	if (r->options.blocks && *live_number(&r->live, b) <= r->mark.number)
 		keep_gone(r, b);
 	if (b->sample) {
 		profile_remove(&r->profile, b->sample);
@@ -263,13 +270,12 @@ static inline void begin_block(struct replay *r, const struct trace_event *e,
 	s->live_blocks++;
 	r->allocated_bytes += e->size;
 	r->live_bytes += e->size;
-	*b = (struct live_block){
-		.size = e->size,
-		.tick = e->tick,
-		.number = r->n_events,
-		.stack = stack,
-		.sample = sample_block(r, e, stack, t),
-	};
+	b->size = e->size;
+	b->tick = e->tick;
+	b->stack = stack;
+	b->sample = sample_block(r, e, stack, t);
+	if (r->options.blocks)
+		*live_number(&r->live, b) = r->n_events;
 	look_for_peak(r, e->tick);
 	timeline_set(&r->timeline, 0, r->live_bytes);
 	if (b->sample)
@@ -281,17 +287,18 @@ static inline void do_free(struct replay *r, const struct trace_event *e,
 			   struct replay_thread *t)
 {
 	struct live_block *b = live_find(&r->live, e->addr);
+	uint64_t temporary;
 
 	if (!b) {
 		r->unknown_frees++;
 		t->last = 0;
 		return;
 	}
-	if (t->last == e->addr + 1) {
-		r->sites[b->stack].temporary++;
-		r->temporary++;
-		r->temporary_bytes += b->size;
-	}
+	/* Without a branch: nobody could foresee it. */
+	temporary = t->last == e->addr + 1;
+	r->sites[b->stack].temporary += temporary;
+	r->temporary += temporary;
+	r->temporary_bytes += temporary * b->size;
 	t->last = 0;
 	r->frees++;
 	end_block(r, b, e->tick);
@@ -305,7 +312,7 @@ static bool plausible(const struct replay *r, const struct trace_event *e)
 {
 	uint64_t sum;
 
-	return e->addr != LIVE_NO_ADDR && e->size < UINT64_C(1) << 56 &&
+	return e->size < UINT64_C(1) << 56 &&
 	       add_ok(r->allocated_bytes, e->size, &sum);
 }
 
@@ -351,11 +358,16 @@ void replay_events(struct replay *r, const struct trace_event *events,
 	if (r->options.one_stream && !r->n_threads)
 		new_thread(r, 0);
 	for (size_t i = 0; i < n; i++) {
-		if (i + AHEAD < n) {
-			live_prefetch(&r->live, events[i + AHEAD].addr);
-			if (events[i + AHEAD].stack < r->n_sites)
-				__builtin_prefetch(
-					&r->sites[events[i + AHEAD].stack]);
+		if (i + FIRST_AHEAD < n) {
+			const struct trace_event *soon =
+				&events[i + THEN_AHEAD];
+
+			__builtin_prefetch(live_bucket_line(&r->live,
+				events[i + FIRST_AHEAD].addr));
+			__builtin_prefetch(live_block_line(&r->live,
+				soon->addr));
+			if (soon->stack < r->n_sites)
+				__builtin_prefetch(&r->sites[soon->stack]);
 		}
 		do_event(r, &events[i]);
 	}
@@ -393,7 +405,7 @@ struct replay_block *replay_marked_blocks(const struct replay *r,
 	if (n)
 		memcpy(ret, r->gone, n * sizeof(*ret));
 	while ((b = live_next(&r->live, &place)))
-		if (b->number <= r->mark.number)
+		if (*live_number(&r->live, b) <= r->mark.number)
 			ret[n++] = (struct replay_block){
 				.size = b->size, .stack = b->stack,
 			};

@@ -15,9 +15,8 @@
  * A realloc frees the old block and allocates the new one, also in place.  A
  * block that comes where one is live ends that one, whose free was lost.
  *
- * Memory: 40 bytes for each slot of a table that is a quarter to half full of
- * live blocks, and a line for each site.  The length of a trace does not
- * matter.
+ * Memory: some 50 bytes for each live block and a line for each site.  The
+ * length of a trace does not matter.
  */
 #ifndef REPLAY_REPLAY_H
 #define REPLAY_REPLAY_H
@@ -74,7 +73,7 @@ struct replay_age {
 
 struct replay_thread {
 	struct sampler sampler;
-	uint64_t last;		/* address + 1 allocated by its last event */
+	uint64_t last;		/* address + 1 of its last event's block */
 	bool ready;
 };
 enum { REPLAY_MAX_THREADS = 1 << 16 };
@@ -111,6 +110,7 @@ struct replay {
 	bool mark_passed;	/* MARK_TIME: it is behind us */
 	struct replay_age ages[LIFE_STEPS];
 	uint64_t age_limit[LIFE_STEPS];	/* in ticks, exclusive */
+	uint8_t age_first[64];	/* step of each power of two */
 	uint64_t lost_frees;	/* blocks that came where one was live */
 	uint64_t unknown_frees;
 	uint64_t impossible;	/* allocations; passed over */
