@@ -31,7 +31,10 @@ accepts() {
 		--libdir=/usr/lib --runstatedir=/run --newdir=/x \
 		--disable-maintainer-mode --disable-dependency-tracking ||
 		{ cat out; return 1; }
-	grep -qx 'mandir = /m' config.mk && grep -qx 'bindir = /usr/bin' config.mk
+	printf '%s\n' 'include config.mk' 'all:' '	@echo $(mandir) $(bindir)' \
+		>show.mk
+	is "$(make -s -f show.mk)" '/m /usr/bin' &&
+		is "$(make -s -f show.mk prefix=/p)" '/m /p/bin'
 }
 ok "what packagers pass is accepted" accepts
 
@@ -94,6 +97,34 @@ installs() {
 	done
 }
 ok "make install, in DESTDIR" installs
+
+# dirs ARGUMENT...: the folders into which make install puts files.
+dirs() {
+	rm -rf e
+	make -s -o heapcore -C "$BUILD" install DESTDIR="$TMP/e" "$@" || return
+	(cd e && find . -type f) | sed 's|^\.\(.*\)/.*|\1|' | sort -u
+}
+prefixes() {
+	[ "$(dirs prefix=/p | grep -v '^/p/')" = "" ] || return
+	dirs prefix=/p | grep -qx /p/bin || return
+	dirs prefix=/p bindir=/b mandir=/m >got
+	grep -qx /b got && grep -qx /m/man1 got && ! grep -q '^/p/bin' got &&
+		grep -q '^/p/libexec/' got
+}
+if grep -q '^bindir = /' "$BUILD/config.mk"; then
+	skip "make install, elsewhere" "configured with --bindir"
+else
+	ok "make install, elsewhere" prefixes
+fi
+
+literal() {
+	configure sh "$SRC/configure" CC="$CC" --prefix=/p \
+		--mandir='${prefix}/share/m#n' || { cat out; return 1; }
+	printf '%s\n' 'include config.mk' 'all:' "	@echo '\$(mandir)'" \
+		>show.mk
+	is "$(make -s -f show.mk prefix=/q)" '/q/share/m#n'
+}
+ok "a directory in terms of another" literal
 
 uninstalls() {
 	make -s -C "$BUILD" uninstall DESTDIR="$TMP/d" prefix=/usr &&
