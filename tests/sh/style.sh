@@ -3,11 +3,22 @@
 . "$SRC/tests/sh/tap"
 cd "$SRC"
 
-sources=$(find src bench tests/unit tests/fuzz tests/cores tests/truth \
-	-name '*.[ch]' 2>/dev/null | sort)
-ours=$(find src -name '*.[ch]' | sort)
-scripts=$(find configure Makefile .ci tests -type f -perm -u+x \
-	! -name '*_*' ! -name '*.[ch]'; find tests -name '*.sh')
+# What is built inside the tree is not ours; without git it has no #! line.
+if files=$(git ls-files 2>/dev/null) && [ "$files" ]; then
+	files=$(for f in $files; do [ ! -f "$f" ] || echo "$f"; done)
+else
+	files=$(find configure Makefile .ci bench docs man src tests -type f)
+fi
+named() { printf '%s\n' $files | grep "$@" | sort; }
+sources=$(named '\.[ch]$')
+ours=$(named '^src/.*\.[ch]$')
+scripts=$(for f in $(named -v '\.[ch]$'); do
+	case $f in
+	Makefile | *.sh) echo "$f" ;;
+	*)	[ ! -x "$f" ] || [ "$(head -c 2 "$f" | tr '\0' 0)" != '#!' ] ||
+			echo "$f" ;;
+	esac
+done)
 
 # none AWK-PROGRAM FILE...: whatever it prints is a failure.
 none() {
@@ -15,6 +26,9 @@ none() {
 	printf '%s\n' "$found"
 	[ -z "$found" ]
 }
+
+ok "the files are there" [ "$(printf '%s\n' $ours | wc -l)" -gt 100 ]
+ok "and the scripts" [ "$(printf '%s\n' $scripts | wc -l)" -gt 20 ]
 
 ok "licence lines" none '
 	FNR == 1 { ok = 0 }
