@@ -32,6 +32,18 @@ ok "a crash after the last result" \
 ok "a last line without its end" \
 	judged "0 passed, 1 failed, 0 skipped" 1 '1..1\nnot ok 1'
 
+# The last lines say which; the very last one remains what it is.
+named() {
+	printf '\001begin %s\n%b\n\001end %s\n' \
+		a '1..3\nok 1\nnot ok 2 - b c\nnot ok 3' 1 d '1..1\nok 1' 139 |
+		awk -f "$SRC/tests/judge" >out && return 1
+	tail -n 5 out >last
+	cat last
+	printf '%s\n' 1..5 'failed: a: b c' 'failed: a' 'failed: d: status 139' \
+		'2 passed, 3 failed, 0 skipped' | cmp - last
+}
+ok "what failed is named at the end" named
+
 # matches WANT GOT
 matches() {
 	printf "$1" >want
