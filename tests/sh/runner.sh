@@ -44,6 +44,17 @@ named() {
 }
 ok "what failed is named at the end" named
 
+slow() {
+	printf '\001begin %s\n1..1\nok 1\n\001end 0\n\001times %s\n' \
+		a '0m9.000000s 0m0.900000s' b '1m2.500000s 0m3.000000s' |
+		awk -f "$SRC/tests/judge" >out || return
+	grep '^#' out >slow
+	cat slow
+	printf '%s\n' '# 66 s of processor: b' '# 75 s of processor in all' |
+		cmp - slow
+}
+ok "what is slow is named" slow
+
 # matches WANT GOT
 matches() {
 	printf "$1" >want
