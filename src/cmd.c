@@ -13,6 +13,7 @@
 #include "report/filter.h"
 #include "report/out.h"
 #include "report/saved.h"
+#include "report/table.h"
 
 const struct option common_options[COMMON_OPTIONS] = {
 	{ 'o', "output", "FILE", "write the report to FILE", OPTION_VALUE,
@@ -314,15 +315,14 @@ int cmd_version(void)
  * A message may quote a name from the target: nothing of it may move the
  * cursor.  Paths become base names if base is set.
  */
-static void print_safe(const char *text, size_t n, bool base)
+static void add_safe(struct str *s, const char *text, size_t n, bool base)
 {
-	size_t start = 0;
-
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)text[i];
 
 		if (base && c == '/' && (!i || text[i - 1] == ' ')) {
-			start = i;
+			size_t start = i;
+
 			while (i < n && !strchr(" ,:;", text[i])) {
 				if (text[i] == '/')
 					start = i + 1;
@@ -332,10 +332,37 @@ static void print_safe(const char *text, size_t n, bool base)
 			c = i < n ? (unsigned char)text[i] : ' ';
 		}
 		if (c >= 0x20 && c < 0x7f)
-			putc(c, stderr);
+			str_addc(s, (char)c);
 		else
-			fprintf(stderr, "\\x%02x", c);
+			str_printf(s, "\\x%02x", c);
 	}
+}
+
+static void print_safe(const char *text, size_t n, bool base)
+{
+	struct str s;
+
+	str_init(&s);
+	add_safe(&s, text, n, base);
+	fwrite(s.text, 1, s.len, stderr);
+	str_fini(&s);
+}
+
+/* A hint: as many lines as it takes, indented. */
+static void print_hint(const char *text, bool base)
+{
+	struct out out;
+	struct err ignored;
+	struct str s;
+
+	str_init(&s);
+	add_safe(&s, text, strlen(text), base);
+	fflush(stderr);
+	out_open_fd(&out, STDERR_FILENO);
+	text_write_wrapped(&out, s.text, s.len, "  ", "  ");
+	/* There is nowhere to say it. */
+	(void)!out_close(&out, &ignored);
+	str_fini(&s);
 }
 
 int cmd_fail(const struct err *err)
@@ -343,11 +370,8 @@ int cmd_fail(const struct err *err)
 	fputs("heapcore: ", stderr);
 	print_safe(err->msg, strlen(err->msg), false);
 	fputc('\n', stderr);
-	if (err->hint[0]) {
-		fputs("  ", stderr);
-		print_safe(err->hint, strlen(err->hint), false);
-		fputc('\n', stderr);
-	}
+	if (err->hint[0])
+		print_hint(err->hint, false);
 	return STATUS_FAILED;
 }
 
@@ -373,11 +397,8 @@ void cmd_warn(const struct space *sp, bool redact)
 		fputs(": ", stderr);
 		print_safe(text, n, redact);
 		fputc('\n', stderr);
-		if (!end)
-			continue;
-		fputs("  ", stderr);
-		print_safe(end + 3, strlen(end + 3), redact);
-		fputc('\n', stderr);
+		if (end)
+			print_hint(end + 3, redact);
 	}
 }
 

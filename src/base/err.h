@@ -25,7 +25,7 @@ struct err {
 	enum err_kind kind;
 	vaddr addr;		/* for ERR_FAULT */
 	char msg[240];		/* one line */
-	char hint[240];		/* second line, what to do; may be empty */
+	char hint[640];		/* what to do, or what there is; may be empty */
 };
 
 /* Always false, so that a failing function can return it. */

@@ -756,7 +756,7 @@ static void head_side(struct report *r, const struct compare *c, int side)
 		num_format_size(size, cells[TARGET_PRIVATE].u);
 	else
 		snprintf(size, sizeof(size), "?");
-	str_printf(head, ", %s" REPORT_OF_MEMORY, size);
+	str_printf(head, ", %s" REPORT_OF_MEMORY " ", size);
 	head_quality(head, c, side);
 }
 

@@ -57,12 +57,15 @@ static bool is_report(const char *head)
 		BLOCKS_HEADING,
 	};
 	const char *second = strchr(head, '\n');
-	const char *end = second ? strchr(second + 1, '\n') : NULL;
-	const char *found;
+	const char *end, *found;
 
 	for (size_t i = 0; i < countof(starts); i++)
 		if (!strncmp(head, starts[i], strlen(starts[i])))
 			return true;
+	/* The rest of a long first line is indented. */
+	while (second && !strncmp(second, "\n  ", 3))
+		second = strchr(second + 1, '\n');
+	end = second ? strchr(second + 1, '\n') : NULL;
 	found = second ? strstr(second, REPORT_OF_MEMORY) : NULL;
 	return found && end && found < end;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/reach.h"
 #include "base/num.h"
 #include "report/blocks.h"
 #include "report/build.h"
@@ -232,7 +233,7 @@ static void head_memory(struct report *r, const struct report_input *in)
 	char size[NUM_MAX];
 
 	num_format_size(size, in->where->total.bytes);
-	str_printf(s, "%s" REPORT_OF_MEMORY, size);
+	str_printf(s, "%s" REPORT_OF_MEMORY " ", size);
 	if (is_process(in->sp)) {
 		num_format_size(size, in->where->total.stored);
 		str_printf(s, "%s resident, ", size);
@@ -364,23 +365,75 @@ void report_add_word(struct str *s, const char *word)
 
 /* The last lines name the next two commands. */
 static void add_more(struct str *s, const struct report_input *in)
+/* The block that a look at the damage should begin with; 0: none is known. */
+static vaddr culprit(const struct damage *d)
 {
-	const char *const commands[] = {
-		"\nMore: heapcore analyze --only=all --rows=20 ",
-		in->heap_found ? "      heapcore analyze --only=classes "
-				 "--filter='used size>1k' "
-			       : "      heapcore analyze --only=mappings "
-				 "--rows=all ",
-	};
+	for (size_t i = 0; i < d->n_cases; i++) {
+		const struct damage_case *c = &d->cases[i];
 
-	for (size_t i = 0; i < countof(commands); i++) {
-		str_adds(s, commands[i]);
-		if (is_process(in->sp))
-			str_printf(s, "-p %" PRIu32, in->sp->pid);
-		else
-			report_add_word(s, in->sp->path);
-		str_addc(s, '\n');
+		if (c->has_before)
+			return c->before.addr;
+		if (c->has_block)
+			return c->block.addr;
 	}
+	return 0;
+}
+
+static bool has_large_blocks(const struct usage *u)
+{
+	for (size_t i = 0; i < u->n_classes; i++)
+		if (u->classes[i].used.blocks && u->classes[i].min > KIB)
+			return true;
+	return false;
+}
+
+/* What goes deeper into what was found: never a list that is empty. */
+static void add_deeper(struct str *s, const struct report_input *in)
+{
+	const struct standout *o = in->standout;
+
+	if (!in->heap_found)
+		str_adds(s, "--only=mappings --rows=all");
+	else if (culprit(in->damage))
+		str_printf(s, "--at=0x%" PRIx64, culprit(in->damage));
+	else if (in->reach && reach_lost(in->reach).blocks)
+		str_adds(s, "--blocks --leaks --filter=leaked");
+	else if (o->n_items && (!strcmp(o->item[0].rule, "trimmable") ||
+				!strcmp(o->item[0].rule, "pinned") ||
+				!strcmp(o->item[0].rule, "arenas")))
+		str_adds(s, "--only=fragmentation");
+	else if (has_large_blocks(in->usage))
+		str_adds(s, "--only=classes --filter='used size>1k'");
+	else
+		str_adds(s, "--only=classes --rows=all");
+}
+
+/* A command that is too long for a line goes on on the next one. */
+static void add_command(struct str *s, const char *first,
+			const struct str *options, const struct str *target)
+{
+	size_t n = strlen(first) + options->len + 1 + target->len;
+
+	str_printf(s, "%s%s%s%s\n", first, options->text,
+		   n < 80 ? " " : " \\\n        ", target->text);
+}
+
+{
+	struct str options, target;
+
+	str_init(&options);
+	str_init(&target);
+	if (is_process(in->sp))
+		str_printf(&target, "-p %" PRIu32, in->sp->pid);
+	else
+		report_add_word(&target, in->sp->path);
+	str_adds(&options, "--only=all --rows=20");
+	add_command(s, "\nMore: heapcore analyze ", &options, &target);
+	str_clear(&options);
+	add_deeper(&options, in);
+	add_command(s, "      heapcore analyze ", &options, &target);
+	str_fini(&options);
+	str_fini(&target);
 }
 
 bool report_build(struct report *r, const struct report_input *in,
@@ -412,7 +465,7 @@ static void write_text(const struct report *r, struct out *o)
 	};
 
 	for (size_t i = 0; i < countof(r->head); i++)
-		out_printf(o, "%s\n", r->head[i].text);
+		text_write_lines(o, r->head[i].text);
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 

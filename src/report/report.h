@@ -21,8 +21,8 @@
 #include "report/filter.h"
 #include "report/table.h"
 
-/* What the second line of the text has. */
-#define REPORT_OF_MEMORY " of private memory, "
+/* What the second head of the text has; see is_report() in out.c. */
+#define REPORT_OF_MEMORY " of private memory,"
 /* How the text of heapcore watch begins. */
 #define WATCH_HEADING "watch of process "
 
@@ -128,7 +128,7 @@ enum { REPORT_TABLES = 32 };
 
 struct report {
 	const struct report_options *options;
-	struct str head[2];	/* the first two lines */
+	struct str head[2];	/* the first two lines, of any length */
 	struct str more;	/* the last lines: commands to go on with */
 	bool complete;
 	struct table tables[REPORT_TABLES];

@@ -194,6 +194,12 @@ void columns_write_csv(const struct column *columns, size_t n, struct out *o);
 /* "text" with quotes, as JSON; invalid UTF-8 becomes \ufffd.  True if so. */
 bool json_write_string(struct out *o, const char *text, size_t n);
 
+/*
+ * Lines, each broken where a part of it ends if it is too long for the screen;
+ * what is left of it is indented.
+ */
+void text_write_lines(struct out *o, const char *text);
+
 /* Paragraph of words: first line after first, others after rest, width 78. */
 void text_write_wrapped(struct out *o, const char *text, size_t n,
 			const char *first, const char *rest);

@@ -513,6 +513,55 @@ void text_write_wrapped(struct out *o, const char *text, size_t n,
 	out_addc(o, '\n');
 }
 
+/*
+ * How much of a line of n bytes goes on a screen line of room: up to the last
+ * semicolon or comma, else the last blank, else all, for a path is not broken.
+ */
+static size_t break_line(const char *text, size_t n, size_t room)
+{
+	size_t blank = 0, comma = 0, i = 1;
+
+	for (; i < n && (i <= room || !blank); i++) {
+		if (text[i] != ' ')
+			continue;
+		blank = i;
+		if (text[i - 1] == ',' || text[i - 1] == ';')
+			comma = i;
+	}
+	if (n <= room)
+		return n;
+	/* Not so early that the rest needs one line more for it. */
+	return comma > room / 3 ? comma : blank ? blank : n;
+}
+
+static void write_long_line(struct out *o, const char *text, size_t n)
+{
+	size_t indent = 0;
+
+	do {
+		size_t now = break_line(text, n, LINE - indent);
+
+		out_pad(o, ' ', indent);
+		out_add(o, text, now);
+		out_addc(o, '\n');
+		indent = 2;
+		while (now < n && text[now] == ' ')
+			now++;
+		text += now;
+		n -= now;
+	} while (n);
+}
+
+void text_write_lines(struct out *o, const char *text)
+{
+	do {
+		size_t n = strcspn(text, "\n");
+
+		write_long_line(o, text, n);
+		text += n + (text[n] == '\n');
+	} while (*text);
+}
+
 static void write_sentences(const struct layout *l, struct out *o)
 {
 	char first[NUM_MAX] = "  ";

@@ -125,14 +125,59 @@ ok "-o: no other table's place, unless forced" other
 ok "-o -: standard output" sh -c \
 	'[ "$("$HEAPCORE" analyze -q -o - core | head -c 5)" = core: ]'
 
-width() {
-	analyze --only=all --rows=all core | awk '
+narrow() {
+	awk '
 		length > 80 { print; bad = 1 }
 		/[^ -~]/ { print "not ASCII: " $0; bad = 1 }
 		/ $/ { print "blank at the end: " $0; bad = 1 }
-		END { exit bad }'
+		END { exit bad || !NR }'
 }
-ok "80 columns of ASCII" width
+width() {
+	"$HEAPCORE" analyze -q "$@" >out || [ $? = 3 ] || return
+	narrow <out
+}
+ok "80 columns of ASCII" width --only=all --rows=all core
+ok "80 columns: damaged" width bad
+long=a-folder-with-a-long-name/and-one-more-that-is-no-shorter-than-that
+mkdir -p "$long"
+head -c 70000 core >"$long/cut"
+cp bad "$long"
+long_path() {
+	"$HEAPCORE" analyze -q -o long.txt "$@" || [ $? = 3 ] || return
+	cat long.txt
+	# The path is never broken: only what is behind it goes on elsewhere.
+	narrow <long.txt &&
+	[ "$(sed -n '2,5s/^\([0-9.]*[KMG]\) of private memory,.*/\1/p' \
+		long.txt | wc -l)" = 1 ]
+}
+ok "80 columns: a long path" long_path "$long/bad"
+ok "80 columns: a long path, cut off" long_path "$long/cut"
+ok "-o: such a report gives way too" long_path "$long/cut"
+# The shell puts what was broken together again.
+more() {
+	"$HEAPCORE" analyze -q "$1" >out || [ $? = 3 ] || return
+	sed -n '/^More:/,$p' out | sed 's/^More: /      /' >commands
+	sed 's/^ *heapcore/"$HEAPCORE"/; s/analyze/& -q/' commands >script
+	grep -c HEAPCORE script | grep -qx 2 || return
+	sh script >out || [ $? = 3 ] || return
+	cat commands
+	grep -e "$2" commands
+}
+ok "More: blocks of some size" more core --only=classes
+ok "More: the block to blame" more bad --at=0x
+ok "More: with a long path" more "$long/bad" --at=0x
+hints() {
+	! "$HEAPCORE" analyze "$@" 2>&1 | tee hint | narrow || {
+		grep -q '^  ' hint && tail -1 hint | grep -q "$last"'\.$'
+		return
+	}
+	cat hint
+	return 1
+}
+last=all
+ok "80 columns: hints about --only" hints --only=nothing core
+last=locked
+ok "80 columns: hints about --sort" hints --only=arenas --sort=nothing core
 colour() {
 	analyze core >plain
 	analyze --color=always core >coloured

@@ -125,7 +125,8 @@ TEST(words_of_only)
 	CHECK_U64(sections("arenas,where"),
 		  1u << SECTION_WHERE | 1u << SECTION_ARENAS);
 	CHECK_U64(sections("findings"),
-		  1u << SECTION_FINDINGS | 1u << SECTION_ABORT);
+		  1u << SECTION_FINDINGS | 1u << SECTION_ABORT |
+		  1u << SECTION_CULPRITS);
 	CHECK(sections("all") & 1u << SECTION_SETTINGS);
 	CHECK(!(sections("all") & 1u << SECTION_TARGET));
 	CHECK(!report_parse_sections(&report_analyze, "where,", &ret, &err));
@@ -275,7 +276,8 @@ TEST(what_is_missing_is_said)
 	process_init(&p, true);
 	p.sp->undumped_segs = 1;
 	CHECK(strstr(render(&p, &options), "148K of private memory, "
-		     "INCOMPLETE: 1 of 2 mappings are not in the file; "));
+		     "INCOMPLETE: 1 of 2 mappings are not in the file;\n"
+		     "  glibc malloc 2.36\n"));
 	CHECK(!report_complete(&p.input));
 	p.sp->undumped_segs = 0;
 	CHECK(report_complete(&p.input));
@@ -293,12 +295,12 @@ TEST(findings_show_or_hide_what_they_quote)
 	struct process p;
 
 	process_init(&p, true);
-	heap_note(&p.heap, "bad-chunk-size", 0, 0x1234, 48, "size SECRET");
+	heap_note(&p.heap, "bad-chunk-size", 0, 0x101234, 48, "size SECRET");
 	CHECK(strstr(render(&p, &options), "\nNOT DECODED\n"
 		     "  arena glibc main: size SECRET, 48 bytes skipped\n"));
 	options.redact = true;
 	CHECK(strstr(render(&p, &options), "\nNOT DECODED\n"
-		     "  arena glibc main: bad-chunk-size at 0x1234, "
+		     "  arena glibc main: bad-chunk-size at 0x101234, "
 		     "48 bytes skipped\n"));
 	options.format = REPORT_JSON;
 	CHECK(!strstr(render(&p, &options), "SECRET"));
