@@ -5,21 +5,29 @@
 _heapcore()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
-	local common="--pid= --max-pause= --no-stop --no-swapin --tmpdir=
-		--output= --force --progress= --quiet --help --version"
+	local common="--output= --force --quiet --help --version"
+	local process="--pid= --max-pause= --no-stop --no-swapin --tmpdir=
+		--progress="
 	local how="--exe= --sysroot= --debug-dir= --no-files --allocator=
 		--json --color="
 	local shape="--only= --rows= --sort= --bytes --csv --redact
 		--fail-if="
-	local analyze="$how $shape --filter= --blocks --at="
-	local diff="$how $shape"
-	local watch="$how --every= --count= --for="
-	local snapshot="--fork --all --compress="
+	local analyze="$process $how $shape --filter= --blocks --at=
+		--sample= --seed="
+	local diff="$process $how $shape"
+	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
+		--metric= --at= --peak= --depth= --no-exact --only= --rows=
+		--sort= --bytes --csv --redact --pprof= --folded= --json
+		--color= --progress="
+	local watch="$process $how --every= --count= --for="
+	local snapshot="$process --fork --all --compress="
 	local sections="all where standout allocators arenas classes
 		fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
+	[[ ${COMP_WORDS[1]} != replay ]] ||
+		sections="all timeline sites lifetimes rates notes"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then
@@ -56,16 +64,39 @@ _heapcore()
 		COMPREPLY=($(compgen -P "$done" -W "$sections" \
 			-- "${word##*,}"))
 		return ;;
+	--rate | --sample)
+		COMPREPLY=($(compgen -W "64k 512k 2M" -- "$word"))
+		return ;;
+	--by)
+		COMPREPLY=($(compgen -W "bytes words count" -- "$word"))
+		return ;;
+	--estimator)
+		COMPREPLY=($(compgen -W "ht tcmalloc statmemprof" -- "$word"))
+		return ;;
+	--streams)
+		COMPREPLY=($(compgen -W "thread process" -- "$word"))
+		return ;;
+	--metric)
+		COMPREPLY=($(compgen -W "peak end allocated temporary
+			lifetime" -- "$word"))
+		return ;;
+	--peak)
+		COMPREPLY=($(compgen -W "own exact" -- "$word"))
+		return ;;
+	--depth)
+		COMPREPLY=($(compgen -W "1 3 all" -- "$word"))
+		return ;;
 	--every | --for | -n)
 		COMPREPLY=($(compgen -W "500ms 10s 1m 1h" -- "$word"))
 		return ;;
-	--sort | --filter | --fail-if | --at | --max-pause | --count | -f)
+	--sort | --filter | --fail-if | --at | --max-pause | --count | -f | \
+	--seed | --seeds)
 		return ;;
 	--sysroot | --debug-dir | --tmpdir)
 		compopt -o filenames
 		COMPREPLY=($(compgen -d -- "$word"))
 		return ;;
-	--exe | --output | -o)
+	--exe | --output | -o | --pprof | --folded)
 		compopt -o filenames
 		COMPREPLY=($(compgen -f -- "$word"))
 		return ;;
@@ -75,6 +106,7 @@ _heapcore()
 		case ${COMP_WORDS[1]} in
 		analyze) common+=" $analyze" ;;
 		diff) common+=" $diff" ;;
+		replay) common+=" $replay" ;;
 		snapshot) common+=" $snapshot" ;;
 		watch) common+=" $watch" ;;
 		*) common="--help --version" ;;
@@ -82,7 +114,8 @@ _heapcore()
 		COMPREPLY=($(compgen -W "$common" -- "$word"))
 		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	elif ((COMP_CWORD == 1)); then
-		COMPREPLY=($(compgen -W "analyze diff snapshot watch" \
+		COMPREPLY=($(compgen -W "analyze diff record replay snapshot
+			trace watch" \
 			-- "$word"))
 	else
 		# Files that look like cores first.

@@ -4,8 +4,10 @@
 set -l analyze "__fish_seen_subcommand_from analyze"
 set -l snapshot "__fish_seen_subcommand_from snapshot"
 set -l diff "__fish_seen_subcommand_from diff"
+set -l replay "__fish_seen_subcommand_from replay"
 set -l watch "__fish_seen_subcommand_from watch"
-set -l common "__fish_seen_subcommand_from analyze diff snapshot watch"
+set -l common "__fish_seen_subcommand_from analyze diff replay \
+	snapshot watch"
 set -l sections all where standout allocators arenas classes fragmentation \
 	residency threads mappings modules settings findings
 
@@ -15,22 +17,15 @@ complete -c heapcore -n "not $common" -f -a diff \
 	-d "Compare two cores, processes or saved reports"
 complete -c heapcore -n "not $common" -f -a watch \
 	-d "A line about a process, again and again"
+complete -c heapcore -n "not $common" -f -a replay \
+	-d "Sample a recorded trace and report"
 complete -c heapcore -n "not $common" -f -a snapshot \
 	-d "Write a core file of a running process"
 complete -c heapcore -n "not $common" -s h -l help -d "Show help"
 complete -c heapcore -n "not $common" -s V -l version -d "Show version"
 
-complete -c heapcore -n $common -s p -l pid -x -a "(__fish_complete_pids)" \
-	-d "A running process"
-complete -c heapcore -n $common -l max-pause -x -d "Longest stop in seconds"
-complete -c heapcore -n $common -l no-stop -d "Read it while it runs"
-complete -c heapcore -n $common -l no-swapin -d "Leave in swap what is there"
-complete -c heapcore -n $common -l tmpdir -x \
-	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
 complete -c heapcore -n $common -s o -l output -r -d "Write to this file"
 complete -c heapcore -n $common -l force -d "Replace the file"
-complete -c heapcore -n $common -l progress -x -a "auto plain" \
-	-d "How to show progress"
 complete -c heapcore -n $common -s q -l quiet -d "No progress and no warnings"
 complete -c heapcore -n $common -s h -l help -d "Show help"
 complete -c heapcore -n $common -s V -l version -d "Show version and licence"
@@ -49,6 +44,9 @@ complete -c heapcore -n $analyze -s f -l filter -x \
 	-d "Only blocks that match"
 complete -c heapcore -n $analyze -l blocks -d "One line for each block"
 complete -c heapcore -n $analyze -l at -x -d "What is at this address"
+complete -c heapcore -n $analyze -l sample -x -a "64k 512k 2M" \
+	-d "What a sampler would see"
+complete -c heapcore -n $analyze -l seed -x -d "Of the generator"
 complete -c heapcore -n $analyze -l bytes -d "Exact bytes"
 complete -c heapcore -n $analyze -l csv -d "Comma-separated values"
 complete -c heapcore -n $analyze -l redact -d "No byte of the content"
@@ -95,3 +93,71 @@ complete -c heapcore -n $watch -l for -x -d "End after this time"
 complete -c heapcore -n $watch -l json -d "JSON instead of text"
 complete -c heapcore -n $watch -l color -x -a "auto always never" \
 	-d "When to use colours"
+
+complete -c heapcore -n $analyze -s p -l pid -x -a "(__fish_complete_pids)" \
+	-d "A running process"
+complete -c heapcore -n $analyze -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $analyze -l no-stop -d "Read it while it runs"
+complete -c heapcore -n $analyze -l no-swapin -d "Leave in swap what is there"
+complete -c heapcore -n $analyze -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
+complete -c heapcore -n $analyze -l progress -x -a "auto plain" \
+	-d "How to show progress"
+complete -c heapcore -n $diff -s p -l pid -x -a "(__fish_complete_pids)" \
+	-d "A running process"
+complete -c heapcore -n $diff -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $diff -l no-stop -d "Read it while it runs"
+complete -c heapcore -n $diff -l no-swapin -d "Leave in swap what is there"
+complete -c heapcore -n $diff -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
+complete -c heapcore -n $diff -l progress -x -a "auto plain" \
+	-d "How to show progress"
+complete -c heapcore -n $watch -s p -l pid -x -a "(__fish_complete_pids)" \
+	-d "A running process"
+complete -c heapcore -n $watch -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $watch -l no-stop -d "Read it while it runs"
+complete -c heapcore -n $watch -l no-swapin -d "Leave in swap what is there"
+complete -c heapcore -n $watch -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
+complete -c heapcore -n $watch -l progress -x -a "auto plain" \
+	-d "How to show progress"
+complete -c heapcore -n $snapshot -s p -l pid -x -a "(__fish_complete_pids)" \
+	-d "A running process"
+complete -c heapcore -n $snapshot -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $snapshot -l no-stop -d "Read it while it runs"
+complete -c heapcore -n $snapshot -l no-swapin -d "Leave in swap what is there"
+complete -c heapcore -n $snapshot -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
+complete -c heapcore -n $snapshot -l progress -x -a "auto plain" \
+	-d "How to show progress"
+complete -c heapcore -n $replay -l rate -x -a "64k 512k 2M" \
+	-d "Bytes between samples"
+complete -c heapcore -n $replay -l by -x -a "bytes words count" \
+	-d "What the gap is counted in"
+complete -c heapcore -n $replay -l estimator -x -a "ht tcmalloc statmemprof" \
+	-d "What a sample stands for"
+complete -c heapcore -n $replay -l seed -x -d "Of the generator"
+complete -c heapcore -n $replay -l seeds -x -d "How many to try"
+complete -c heapcore -n $replay -l streams -x -a "thread process" \
+	-d "Who has a generator"
+complete -c heapcore -n $replay -l metric -x \
+	-a "peak end allocated temporary lifetime" -d "What to rank by"
+complete -c heapcore -n $replay -l at -x -d "The heap at this second"
+complete -c heapcore -n $replay -l peak -x -a "own exact" -d "Of which curve"
+complete -c heapcore -n $replay -l depth -x -a "1 3 all" \
+	-d "Frames for a site"
+complete -c heapcore -n $replay -l no-exact -d "Estimates only"
+complete -c heapcore -n $replay -l only -x \
+	-a "all timeline sites lifetimes rates notes" -d "These sections"
+complete -c heapcore -n $replay -l rows -x -a "6 20 all" -d "Rows per table"
+complete -c heapcore -n $replay -l sort -x -d "Order of the rows"
+complete -c heapcore -n $replay -l bytes -d "Exact bytes"
+complete -c heapcore -n $replay -l csv -d "Comma-separated values"
+complete -c heapcore -n $replay -l redact -d "No paths"
+complete -c heapcore -n $replay -l pprof -r -d "Also a pprof profile"
+complete -c heapcore -n $replay -l folded -r -d "Also folded stacks"
+complete -c heapcore -n $replay -l json -d "One JSON document"
+complete -c heapcore -n $replay -l color -x -a "auto always never" \
+	-d "When to use colours"
+complete -c heapcore -n $replay -l progress -x -a "auto plain" \
+	-d "How to show progress"
