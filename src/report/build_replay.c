@@ -112,7 +112,7 @@ static const struct column target_columns[T_COLUMNS] = {
 	[T_PATH] = COLUMN("path", "", TEXT, .flags = COLUMN_PATH),
 	[T_PROGRAM] = COLUMN("program", "", TEXT, .flags = COLUMN_PATH),
 	[T_PID] = COLUMN("pid", "", COUNT),
-	[T_SECONDS] = COLUMN("duration_s", "", SECONDS),
+	[T_SECONDS] = COLUMN("duration_s", "", SECONDS, .flags = COLUMN_FINE),
 	[T_EVENTS] = COLUMN("events", "", COUNT),
 	[T_THREADS] = COLUMN("threads", "", COUNT),
 	[T_STACKS] = COLUMN("stacks", "", COUNT),
@@ -204,8 +204,9 @@ static const struct column moment_columns[M_COLUMNS] = {
 	ESTIMATE_OF_BYTES(M_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
 	ESTIMATE_OF_BLOCKS(M_BLOCKS, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
 	[M_SAMPLES] = COLUMN("samples", "", COUNT),
-	[M_AT] = COLUMN("at_s", "", SECONDS),
-	[M_EXACT_AT] = COLUMN("exact_at_s", "", SECONDS),
+	[M_AT] = COLUMN("at_s", "", SECONDS, .flags = COLUMN_FINE),
+	[M_EXACT_AT] = COLUMN("exact_at_s", "", SECONDS,
+			      .flags = COLUMN_FINE),
 };
 
 static void set_figures(struct table *t, size_t bytes, size_t blocks,
@@ -261,7 +262,7 @@ static void build_moments(struct report *r, const struct replay_input *in)
 enum { L_AT, L_ESTIMATE, L_EXACT, L_COLUMNS };
 
 static const struct column line_columns[L_COLUMNS] = {
-	[L_AT] = COLUMN("at_s", "until", SECONDS),
+	[L_AT] = COLUMN("at_s", "until", SECONDS, .flags = COLUMN_FINE),
 	[L_ESTIMATE] = COLUMN("estimate_bytes", "estimate", BYTES,
 			      .width = 12),
 	[L_EXACT] = COLUMN("exact_bytes", "exact", BYTES, .width = 12),
@@ -528,7 +529,8 @@ enum { F_AGE, F_MIN, F_BLOCKS, F_BLOCKS_SHARE, F_BYTES, F_BYTES_SHARE,
 
 static const struct column life_columns[F_COLUMNS] = {
 	[F_AGE] = COLUMN("lifetime", "", TEXT, .width = 28),
-	[F_MIN] = COLUMN("min_s", "", SECONDS, DATA),
+	[F_MIN] = COLUMN("min_s", "", SECONDS,
+			 .flags = COLUMN_NO_TEXT | COLUMN_FINE),
 	[F_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
 			    .width = 12),
 	[F_BLOCKS_SHARE] = COLUMN("blocks_share", "of all", SHARE,

@@ -31,10 +31,10 @@ static void write_text(struct out *o, const char *text, size_t n)
 	out_addc(o, '"');
 }
 
-static void write_cell(const struct table *t, enum column_type type,
+static void write_cell(const struct table *t, const struct column *column,
 		       const struct cell *c, struct out *o)
 {
-	switch (type) {
+	switch (column->type) {
 	case COLUMN_TEXT:
 		write_text(o, table_text(t, c), c->text.len);
 		break;
@@ -42,7 +42,8 @@ static void write_cell(const struct table *t, enum column_type type,
 		out_printf(o, "%.4f", c->share);
 		break;
 	case COLUMN_SECONDS:
-		out_printf(o, "%.3f", c->share);
+		out_printf(o, "%.*f", column->flags & COLUMN_FINE ? 6 : 3,
+			   c->share);
 		break;
 	case COLUMN_ADDR:
 		out_printf(o, "0x%" PRIx64, c->u);
@@ -89,7 +90,7 @@ static void write_row(const struct table *t, size_t place, struct out *o)
 		if (!first)
 			out_addc(o, ',');
 		if (c.known)
-			write_cell(t, t->columns[i].type, &c, o);
+			write_cell(t, &t->columns[i], &c, o);
 		first = false;
 	}
 	out_addc(o, '\n');

@@ -109,7 +109,8 @@ static void write_value(const struct table *t, const struct column *column,
 		out_printf(o, "%.4f", c->share);
 		break;
 	case COLUMN_SECONDS:
-		out_printf(o, "%.3f", c->share);
+		out_printf(o, "%.*f", column->flags & COLUMN_FINE ? 6 : 3,
+			   c->share);
 		break;
 	case COLUMN_ADDR:
 		out_printf(o, "\"0x%" PRIx64 "\"", c->u);

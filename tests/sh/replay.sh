@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+# heapcore replay on traces of programs that know what they do: exact figures,
+# estimates, every output, and what is said of damaged traces.
+. "$SRC/tests/sh/tap"
+command -v jq >/dev/null || skip_all "no jq"
+
+# Three sites: 1000 blocks of 1000 bytes stay, 20000 of 64 come and go, and
+# 10 of 200000 live at the peak only.
+cat >"$TMP/prog.c" <<'END'
+#include <stdlib.h>
+#include <string.h>
+
+static char *stay[1000], *large[10];
+
+__attribute__((noinline)) void keep(void)
+{
+	for (int i = 0; i < 1000; i++)
+		stay[i] = memset(malloc(1000), 1, 1000);
+}
+
+__attribute__((noinline)) void churn(void)
+{
+	for (int i = 0; i < 20000; i++) {
+		char *volatile p = malloc(64);
+
+		free(p);
+	}
+}
+
+__attribute__((noinline)) void bulge(void)
+{
+	for (int i = 0; i < 10; i++)
+		large[i] = memset(malloc(200000), 1, 200000);
+	for (int i = 0; i < 10; i++)
+		free(large[i]);
+}
+
+int main(void)
+{
+	keep();
+	churn();
+	bulge();
+	return 0;
+}
+END
+cd "$TMP"
+# Symbols that are not exported are in .symtab.
+cc=${CC:-cc}
+$cc -O1 -fno-inline -o prog prog.c || skip_all "no compiler"
+"$HEAPCORE" record -q -o prog.trace -- ./prog || skip_all "cannot record"
+
+"$HEAPCORE" replay --json -o exact.json prog.trace
+is() {
+	got=$(jq -r "$2" "$1") || return 1
+	[ "$got" = "$3" ] || { echo "$2 is $got, not $3"; return 1; }
+}
+ok "status 0 of a whole trace" "$HEAPCORE" replay prog.trace
+ok "schema" is exact.json .schema heapcore-replay/1
+ok "complete" is exact.json .complete true
+ok "bytes at the peak" is exact.json .peak.exact_bytes 3000000
+ok "blocks at the peak" is exact.json .peak.exact_blocks 1010
+ok "bytes at the end" is exact.json .end.exact_bytes 1000000
+ok "allocated" is exact.json .allocated.exact_bytes 4280000
+ok "allocations" is exact.json .totals.allocations 21010
+ok "frees" is exact.json .totals.frees 20010
+ok "temporary blocks" is exact.json .totals.temporary 20000
+ok "sites add up" is exact.json '[.sites[].exact_bytes] | add' 3000000
+ok "lifetimes add up" is exact.json '[.lifetimes[].blocks] | add' 21010
+ok "the time line has the peak" is exact.json \
+	'[.timeline[].exact_bytes] | max' 3000000
+ok "functions are named" is exact.json \
+	'.sites | map(select(.site | test("^(keep|churn|bulge)  prog$")))
+	| length' 3
+ok "a function's bytes" is exact.json \
+	'.sites[] | select(.site | test("^bulge")).exact_bytes' 2000000
+
+"$HEAPCORE" replay --rate=1 --json -o one.json prog.trace
+ok "rate 1: the estimate is exact" is one.json \
+	'.peak.estimate_bytes, .peak.low_bytes, .peak.high_bytes | tostring' \
+	"$(printf '3000000\n3000000\n3000000')"
+ok "rate 1: every site" is one.json \
+	'[.sites[] | select(.estimate_bytes != .exact_bytes)] | length' 0
+ok "rate 1: every allocation" is one.json .target.samples 21010
+
+for metric in peak end allocated temporary lifetime; do
+	ok "--metric=$metric" "$HEAPCORE" replay --metric=$metric prog.trace
+done
+"$HEAPCORE" replay --metric=temporary --csv --only=sites prog.trace >t.csv
+ok "churn is temporary" sh -c 'sed -n 2p t.csv | grep -q "^churn  prog,"'
+
+# The text: a known form, and no estimate of what a sampler cannot tell.
+"$HEAPCORE" replay --rate=16k prog.trace >text
+ok "text names the trace" grep -q '^prog.trace: ./prog, .* s, 41020 events, ' \
+	text
+ok "text names the sampler" grep -q '^sampled every 16.0K .*(seed 1): ' text
+ok "text has a plot" grep -q '^       0 +---' text
+ok "text ranks the peak" grep -q '^  bulge  prog ' text
+ok "text is 80 columns" sh -c '! grep -q "^.\{81\}" text'
+"$HEAPCORE" replay --no-exact prog.trace >text
+ok "--no-exact" sh -c '! grep -q exact text'
+
+# Same seed, same bytes; another seed, another estimate, the same truth.
+"$HEAPCORE" replay --rate=16k --json prog.trace >a.json
+"$HEAPCORE" replay --rate=16k --json prog.trace >b.json
+ok "the same again" cmp a.json b.json
+"$HEAPCORE" replay --rate=16k --seed=2 --json prog.trace >b.json
+ok "another seed" sh -c '! cmp -s a.json b.json'
+ok "the same truth" is b.json .peak.exact_bytes 3000000
+
+# Estimates of 40 seeds: their mean is near, intervals hold most.
+for seed in $(seq 40); do
+	"$HEAPCORE" replay --rate=32k --peak=exact --seed=$seed --json \
+		prog.trace
+done | jq -s '[.[].peak]' >seeds.json
+ok "the mean of 40 seeds is right" is seeds.json \
+	'([.[].estimate_bytes] | add / length / 3000000 - 1) |
+	. > -0.05 and . < 0.05' true
+ok "intervals of 40 seeds hold it" is seeds.json \
+	'[.[] | select(.covers_bytes)] | length >= 33' true
+
+"$HEAPCORE" replay --rate=4k,64k --seeds=300 --json prog.trace >rates.json
+ok "two rates" is rates.json '.rates | length' 2
+ok "a finer rate is nearer" is rates.json \
+	'.rates[0].rms_share < .rates[1].rms_share' true
+ok "errors are as expected" is rates.json \
+	'[.rates[] | .rms_share * 1.96 / .total_error_share |
+	select(. < 0.85 or . > 1.15)] | length' 0
+ok "the note has a rate" is rates.json \
+	'[.notes[] | select(.code == "needed-rate")] | length' 1
+
+# A moment: all blocks that stay are there before anything is large.
+end=$(jq '.target.duration_s + 0.001' exact.json)
+"$HEAPCORE" replay --at="$end" --json prog.trace >at.json
+ok "--at the end" is at.json .at.exact_bytes 1000000
+"$HEAPCORE" replay --at=0 --json prog.trace >at.json
+ok "--at 0" is at.json '.at.exact_bytes <= 1000' true
+
+for estimator in ht tcmalloc statmemprof; do
+	"$HEAPCORE" replay --rate=1 --estimator=$estimator --json \
+		prog.trace >e.json
+	ok "--estimator=$estimator is exact at 1" is e.json \
+		.allocated.estimate_bytes 4280000
+done
+for by in words count; do
+	"$HEAPCORE" replay --rate=1 --by=$by --json prog.trace >e.json
+	ok "--by=$by is exact at 1" is e.json .allocated.estimate_bytes 4280000
+done
+
+# Other tools' formats.
+"$HEAPCORE" replay -q --rate=1 --pprof=p.pb.gz --folded=p.folded \
+	--metric=allocated prog.trace >text
+ok "pprof is gzip" gzip -t p.pb.gz
+gzip -dc p.pb.gz >p.pb
+ok "pprof has the names" grep -q inuse_space p.pb
+ok "folded stacks add up" sh -c \
+	'awk "{ s += \$NF } END { exit s != 4280000 }" p.folded'
+ok "folded stacks end in functions" grep -q ';main;keep 1000000$' p.folded
+if command -v go >/dev/null; then
+	ok "go tool pprof reads it" sh -c 'HOME=$PWD go tool pprof -top \
+		-sample_index=alloc_space p.pb.gz | grep -q " bulge$"'
+else
+	skip "go tool pprof reads it" "no go here"
+fi
+ok "a file of somebody else's stays" sh -c 'echo mine >x
+	! "$HEAPCORE" replay --folded=x prog.trace && grep -qx mine x'
+
+# What cannot be, and what is damaged.
+usage() {
+	"$HEAPCORE" replay "$@" >out 2>err
+	[ $? = 2 ] && [ ! -s out ] && [ -s err ]
+}
+ok "no trace" usage
+ok "two traces" usage prog.trace prog.trace
+ok "rate 0" usage --rate=0 prog.trace
+ok "rate of words" usage --rate=much prog.trace
+ok "unknown metric" usage --metric=peek prog.trace
+ok "unknown section" usage --only=site prog.trace
+ok "at and metric" usage --at=1 --metric=end prog.trace
+ok "no file" usage nothing.trace
+ok "no trace but a program" usage ./prog
+size=$(wc -c <prog.trace)
+head -c $((size * 2 / 3)) prog.trace >cut.trace
+cut() {
+	status=0
+	"$HEAPCORE" replay --json cut.trace >cut.json 2>err || status=$?
+	[ "$status" = 3 ] && [ -s err ] && is cut.json .complete false
+}
+ok "a trace that was cut" cut
+
+"$HEAPCORE" record -q --rate=16k -o sampled.trace -- ./prog
+"$HEAPCORE" replay --json sampled.trace >sampled.json
+ok "a sampled recording has estimates" is sampled.json \
+	'.allocated.estimate_bytes > 3000000 and
+	.allocated.estimate_bytes < 6000000' true
+ok "and nothing exact" is sampled.json \
+	'[.. | .exact_bytes? // empty] | length' 0
+
+finish
