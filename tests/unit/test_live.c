@@ -174,7 +174,6 @@ static void zoo(volatile uint64_t *words)
 		pthread_create(&thread, NULL, zoo_thread, NULL);
 	words[Z_TLS] = (uint64_t)pthread_self();
 	words[Z_TID] = (uint64_t)getpid();
-	usleep(20000);
 }
 
 TEST(zoo_pages_are_where_they_are)
@@ -352,10 +351,35 @@ static size_t read_smaps(pid_t pid, struct smap *ret, size_t max)
 	return n;
 }
 
+enum { MAX_SMAPS = 4096 };
+
+/*
+ * Opens it at a moment when it stays as it is: the kernel may take pages away
+ * at any time, when memory is short.
+ */
+static struct space *open_settled(const struct child *c,
+				  const struct target_options *options)
+{
+	static struct smap before[MAX_SMAPS], after[MAX_SMAPS];
+	struct space *sp = NULL;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		size_t n = read_smaps(c->pid, before, MAX_SMAPS);
+
+		space_close(sp);
+		sp = open_child(c, options);
+		if (!sp || (read_smaps(c->pid, after, MAX_SMAPS) == n &&
+			    !memcmp(before, after, n * sizeof(*before))))
+			break;
+	}
+	return sp;
+}
+
 static void check_smaps(const struct child *c, struct space *sp)
 {
-	static struct smap maps[4096];
-	size_t i, n = read_smaps(c->pid, maps, 4096);
+	static struct smap maps[MAX_SMAPS];
+	size_t i, n = read_smaps(c->pid, maps, MAX_SMAPS);
 	const struct seg *seg;
 	struct residency r;
 
@@ -386,7 +410,7 @@ TEST(zoo_agrees_with_smaps)
 	struct space *sp;
 
 	child_start(&c, zoo);
-	sp = open_child(&c, &no_options);
+	sp = open_settled(&c, &no_options);
 	if (CHECK(sp))
 		check_smaps(&c, sp);
 	space_close(sp);
@@ -493,7 +517,7 @@ TEST(many_runs)
 
 	child_start(&c, striped);
 	ok = compare_means(c.pid, 5000);
-	sp = open_child(&c, &no_options);
+	sp = open_settled(&c, &no_options);
 	if (CHECK(sp)) {
 		check_smaps(&c, sp);
 		CHECK_U64(res(sp, c.words[1], 10000 * PAGE).resident,
@@ -573,6 +597,7 @@ TEST(shared_pages_stay_shared)
 	child_start(&c, forker);
 	pids[0] = c.pid;
 	pids[1] = (pid_t)c.words[2];
+	CHECK(child_wait(pids[1], "S"));
 	for (i = 0; i < 2; i++)
 		pss[i] = child_number(pids[i], "smaps_rollup", "Pss");
 	for (i = 0; i < 2; i++) {
@@ -645,7 +670,7 @@ TEST(swap_is_left_alone_on_demand)
 		unlink(path);
 		SKIP("no swap space, and none may be made");
 	}
-	sp = open_child(&c, &leave);
+	sp = open_settled(&c, &leave);
 	if (CHECK(sp)) {
 		check_smaps(&c, sp);
 		CHECK(all_bytes(sp, c.words[1], 1 << 20, 9));
@@ -681,7 +706,7 @@ TEST(threads_run_on)
 		sp = open_child(&c, &no_options);
 		CHECK(sp);
 		space_close(sp);
-		CHECK_U64((uint64_t)child_threads_held(c.pid), 0);
+		CHECK_U64((uint64_t)child_held_in_the_end(c.pid, 0), 0);
 	}
 	child_end(&c);
 }
@@ -728,22 +753,10 @@ TEST(no_signal_is_lost)
 		space_close(sp);
 	}
 	waitpid(sender, NULL, 0);
-	for (i = 0; i < 1000 && c.words[2] < (uint64_t)sent; i++)
+	for (i = 0; i < CHILD_PATIENCE && c.words[2] < (uint64_t)sent; i++)
 		usleep(1000);
 	CHECK_U64(c.words[2], (uint64_t)sent);
 	child_end(&c);
-}
-
-/* Waits until so many threads are stopped or traced; the last count. */
-static int held_in_the_end(pid_t pid, int want)
-{
-	int i, held = -1;
-
-	for (i = 0; i < 1000 && held != want; i++) {
-		usleep(1000);
-		held = child_threads_held(pid);
-	}
-	return held;
 }
 
 TEST(stopped_stays_stopped)
@@ -756,22 +769,26 @@ TEST(stopped_stays_stopped)
 	kill(c.pid, SIGSTOP);
 	waitpid(c.pid, &status, WUNTRACED);
 	CHECK(WIFSTOPPED(status));
+	CHECK_U64((uint64_t)child_held_in_the_end(c.pid, 4), 4);
 	sp = open_child(&c, &no_options);
 	CHECK(sp);
 	space_close(sp);
 	/* All four threads, and nobody traces them. */
-	CHECK_U64((uint64_t)held_in_the_end(c.pid, 4), 4);
+	CHECK_U64((uint64_t)child_held_in_the_end(c.pid, 4), 4);
 	CHECK_U64((uint64_t)child_number(c.pid, "status", "TracerPid"), 0);
 	kill(c.pid, SIGCONT);
-	CHECK_U64((uint64_t)held_in_the_end(c.pid, 0), 0);
+	CHECK_U64((uint64_t)child_held_in_the_end(c.pid, 0), 0);
 	child_end(&c);
 }
 
 static void *leave_me(void *arg)
 {
 	volatile uint64_t *words = arg;
+	char tid[16];
 
-	usleep(50000);
+	snprintf(tid, sizeof(tid), "%d", (int)getpid());
+	while (child_task_state(getpid(), tid) != 'Z')
+		usleep(1000);
 	words[0] = 1;
 	for (;;)
 		pause();
@@ -820,7 +837,7 @@ TEST(waiting_inside_the_kernel)
 	struct space *sp;
 
 	child_start(&c, vforker);
-	usleep(50000);
+	CHECK(child_wait(c.pid, "D"));
 	sp = open_child(&c, &no_options);
 	if (CHECK(sp)) {
 		CHECK_U64(sp->n_threads, 1);
@@ -887,15 +904,14 @@ static bool check_program(const char *const argv[])
 
 	program_argv = argv;
 	child_start(&c, run_program);
-	usleep(500000);
-	if (waitpid(c.pid, NULL, WNOHANG) == c.pid) {
+	if (!child_wait_exec(c.pid)) {
 		printf("# no %s\n", argv[0]);
 		return false;
 	}
 	/* As it stands: a server is never quite idle. */
 	kill(c.pid, SIGSTOP);
-	usleep(10000);
-	sp = open_child(&c, &no_options);
+	CHECK(child_wait(c.pid, "T"));
+	sp = open_settled(&c, &no_options);
 	if (CHECK(sp))
 		check_smaps(&c, sp);
 	space_close(sp);
