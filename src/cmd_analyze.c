@@ -38,7 +38,7 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, allocators, arenas, "
-	  "leaks,\nclasses, fragmentation, residency, threads, mappings,\n"
+	  "leaks,\nretainers, classes, fragmentation, residency, threads, mappings,\n"
 	  "modules, settings, findings, all", OPTION_VALUE,
 	  ARG(report.only) },
 };
@@ -237,8 +237,8 @@ static bool asks_for_leaks(const struct run *run)
 {
 	const struct args *a = &run->args;
 
-	if (a->leaks || (a->report.only &&
-			 run->options.sections >> SECTION_LEAKS & 1))
+	if (a->leaks || (a->report.only && run->options.sections &
+			 (1u << SECTION_LEAKS | 1u << SECTION_RETAINERS)))
 		return true;
 	for (size_t i = 0; i < a->report.fail_if.n; i++)
 		if (!strncmp(a->report.fail_if.items[i], "leak", 4))
@@ -256,6 +256,8 @@ static void analyse(struct run *run)
 	if (asked || (!run->args.blocks &&
 		      run->options.sections >> SECTION_LEAKS & 1))
 		subject_reach(s, asked, &run->progress);
+	if (run->options.sections >> SECTION_RETAINERS & 1)
+		subject_retain(s, &run->progress);
 	if (run->args.blocks)
 		return;
 	subject_analyse(s);

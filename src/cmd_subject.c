@@ -57,6 +57,8 @@ void subject_init(struct subject *s)
 
 void subject_fini(struct subject *s)
 {
+	if (s->input.retain)
+		retain_fini(&s->retain);
 	if (s->input.reach) {
 		reach_fini(&s->reach);
 		graph_fini(&s->graph);
@@ -190,4 +192,12 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 	}
 	in->no_reach = s->reach_err.msg;
 	in->reach_refused = asked;
+}
+
+void subject_retain(struct subject *s, struct progress *p)
+{
+	if (!s->input.reach)
+		return;
+	retain_init(&s->retain, &s->graph, &s->names, p);
+	s->input.retain = &s->retain;
 }

@@ -10,6 +10,7 @@
 #include "analysis/fragment.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
+#include "analysis/retain.h"
 #include "analysis/standout.h"
 #include "analysis/usage.h"
 #include "analysis/where.h"
@@ -49,6 +50,7 @@ struct subject {
 	struct refs_names names;
 	struct graph graph;
 	struct reach reach;
+	struct retain retain;
 	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
 };
@@ -82,6 +84,8 @@ void subject_analyse(struct subject *s);
  * for heaps below SUBJECT_REACH_FREELY.
  */
 void subject_reach(struct subject *s, bool asked, struct progress *p);
+/* Who keeps how much; after subject_reach(). */
+void subject_retain(struct subject *s, struct progress *p);
 #define SUBJECT_REACH_FREELY (256 * MIB)
 
 #endif

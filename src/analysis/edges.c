@@ -33,6 +33,12 @@ void edges_fini(struct edges *e)
 
 /* ---- where an edge starts ---- */
 
+static void set_end(struct edges *e, vaddr next)
+{
+	e->block.next = next;
+	e->block.end = next - index_own(e->ix, next - e->ix->base);
+}
+
 /* The block that holds addr; its start may be far away. */
 static void seek(struct edges *e, vaddr addr)
 {
@@ -41,29 +47,29 @@ static void seek(struct edges *e, vaddr addr)
 	e->block.number = index_number(ix, addr - ix->base);
 	e->block.used = index_used(ix, e->block.number);
 	e->block.start = index_start(ix, addr);
-	e->block.end = index_next(ix, addr);
+	set_end(e, index_next(ix, addr));
 }
 
 /* The next one, which starts where the last one ended. */
 static void step(struct edges *e)
 {
-	e->block.start = e->block.end;
+	e->block.start = e->block.next;
 	e->block.number++;
 	e->block.used = index_used(e->ix, e->block.number);
-	e->block.end = index_next(e->ix, e->block.start);
+	set_end(e, index_next(e->ix, e->block.start));
 }
 
 /* The node that addr lies in, 0 if that is no block in use. */
 static uint32_t source(struct edges *e, vaddr addr)
 {
-	if (addr - e->block.start >= 2 * (e->block.end - e->block.start)) {
+	if (addr - e->block.start >= 2 * (e->block.next - e->block.start)) {
 		seek(e, addr);
-	} else if (addr >= e->block.end) {
+	} else if (addr >= e->block.next) {
 		step(e);
-		if (addr >= e->block.end)
+		if (addr >= e->block.next)
 			seek(e, addr);
 	}
-	if (!e->block.used || addr >= e->block.end - e->ix->own)
+	if (!e->block.used || addr >= e->block.end)
 		return 0;
 	return e->block.number;
 }
@@ -106,7 +112,7 @@ static struct weak_word around(const struct edges *e,
 	if (p->root)
 		return w;
 	w.before = min_u64(w.before, w.addr - e->block.start);
-	w.after = min_u64(w.after, e->block.end - e->ix->own - w.addr);
+	w.after = min_u64(w.after, e->block.end - w.addr);
 	return w;
 }
 
@@ -114,7 +120,7 @@ static struct weak_word around(const struct edges *e,
 static bool is_slack(const struct edges *e, const struct edges_piece *p,
 		     vaddr addr)
 {
-	uint64_t left = e->block.end - e->ix->own - addr;
+	uint64_t left = e->block.end - addr;
 	uint64_t at = e->block.start - p->start;
 	const struct weak_class *class;
 
@@ -124,7 +130,7 @@ static bool is_slack(const struct edges *e, const struct edges_piece *p,
 		return false;
 	class = weak_class_of(e->classes, &(struct weak_block){
 		.bytes = p->bytes + at, .n = p->n - at, .word = p->word,
-		.size = e->block.end - e->block.start,
+		.size = e->block.next - e->block.start,
 	});
 	return class && left <= (uint64_t)class->slack * p->word;
 }
@@ -357,7 +363,7 @@ void *edges_run(void *arg)
 	for (size_t i = 0; i < e->n_pieces; i++) {
 		const struct edges_piece *p = &e->pieces[i];
 
-		e->block.start = e->block.end = 0;
+		e->block.start = e->block.next = 0;
 		for (uint64_t at = 0; at < p->n && !e->too_many; at += WINDOW)
 			window(e, p, at, min_u64(at + WINDOW, p->n));
 	}

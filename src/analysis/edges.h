@@ -56,7 +56,8 @@ struct edges {
 	/* Private. */
 	uint32_t next;		/* nodes before it have their off */
 	struct {
-		vaddr start, end;
+		vaddr start, next;
+		vaddr end;	/* of what the program may use */
 		uint32_t number;
 		bool used;
 	} block;		/* the one that is being looked at */

@@ -491,7 +491,7 @@ uint64_t graph_usable(const struct graph *g, uint32_t node)
 {
 	vaddr start = graph_is_root(g, node) ? 0 : index_addr(&g->ix, node);
 
-	return start ? index_next(&g->ix, start) - g->ix.own - start : 0;
+	return start ? index_end(&g->ix, start) - start : 0;
 }
 
 static bool word_in(const struct graph *g, vaddr from, vaddr to,

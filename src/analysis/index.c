@@ -25,15 +25,15 @@ static vaddr first_user(const struct heap_extent *x)
 
 /*
  * The fence behind the extent's last block: where the next block would start
- * if one followed, so that the bytes before it are the allocator's own.
+ * if one followed, so that the bytes before it are the allocator's own.  A
+ * mapping just ends.
  */
 static vaddr fence(const struct index *ix, const struct heap_extent *x)
 {
-	uint64_t granule = UINT64_C(1) << ix->shift;
+	vaddr end = x->kind == EXTENT_MMAPPED ? x->end - x->tail
+					      : x->end + x->user_off;
 
-	if (x->kind == EXTENT_MMAPPED)
-		return round_up(x->end - x->tail, granule) + granule;
-	return round_up(x->end + x->user_off, granule);
+	return round_up(end, UINT64_C(1) << ix->shift);
 }
 
 /* Starts lie in planes up to here; behind it is but one block. */
@@ -111,7 +111,8 @@ static bool measure(struct index *ix, const struct heap *h)
 		high = max_u64(high, fence(ix, x));
 	}
 	ix->base = round_down(low, UNIT);
-	ix->span = high - ix->base;
+	/* The last fence is inside. */
+	ix->span = high + 1 - ix->base;
 	ix->n_units = (ix->span >> INDEX_UNIT_SHIFT) + 1;
 	ix->leaf_shift = INDEX_UNIT_SHIFT - 6 - ix->shift;
 	return low < high;
@@ -252,6 +253,8 @@ static void mark_used(struct index *ix, const struct heap_extent *x)
 
 	if (x->kind == EXTENT_MMAPPED) {
 		set_used(ix, index_number(ix, x->user - ix->base));
+		number = index_number(ix, fence(ix, x) - ix->base);
+		ix->plain[number >> 6] |= UINT64_C(1) << (number & 63);
 		return;
 	}
 	if (planes_next(x, 0) == planes_granules(x))
@@ -295,7 +298,7 @@ static size_t used_bytes(const struct index *ix)
 
 uint64_t index_bytes(const struct index *ix)
 {
-	return words_bytes(ix) + used_bytes(ix) +
+	return words_bytes(ix) + 2 * used_bytes(ix) +
 	       ix->n_leaves * sizeof(*ix->leaf_unit);
 }
 
@@ -350,6 +353,7 @@ bool index_init(struct index *ix, const struct heap *h, uint64_t max_bytes,
 	if (!measure(ix, h)) {
 		*ix = (struct index){ .n = 1, .shift = 4 };
 		ix->used = mem_zalloc(used_bytes(ix));
+		ix->plain = mem_zalloc(used_bytes(ix));
 		return true;
 	}
 	if (ix->n_units > MAX_UNITS)
@@ -361,6 +365,7 @@ bool index_init(struct index *ix, const struct heap *h, uint64_t max_bytes,
 		return false;
 	}
 	ix->used = mem_zalloc(used_bytes(ix));
+	ix->plain = mem_zalloc(used_bytes(ix));
 	for (size_t i = 0; i < h->n_extents; i++)
 		if (has_blocks(&h->extents[i]))
 			mark_used(ix, &h->extents[i]);
@@ -375,6 +380,7 @@ void index_fini(struct index *ix)
 		mem_unmap(ix->words, words_bytes(ix));
 	free(ix->leaf_unit);
 	free(ix->used);
+	free(ix->plain);
 	*ix = (struct index){ 0 };
 }
 

@@ -51,6 +51,7 @@ struct index {
 	uint32_t *leaf_unit;	/* owned: which unit a leaf is of */
 	size_t n_leaves;	/* with leaf 0 */
 	uint64_t *used;		/* owned: bits by number */
+	uint64_t *plain;	/* owned: starts with no own bytes before */
 	uint32_t n;		/* numbers in use are below */
 	uint32_t n_used;
 };
@@ -107,6 +108,14 @@ static inline bool index_starts(const struct index *ix, uint64_t off)
 		(off >> ix->shift & 63) & 1;
 }
 
+/* The allocator's own bytes before the start, or fence, at base + off. */
+static inline uint64_t index_own(const struct index *ix, uint64_t off)
+{
+	uint32_t number = off < ix->span ? index_number(ix, off) : 0;
+
+	return ix->plain[number >> 6] >> (number & 63) & 1 ? 0 : ix->own;
+}
+
 /* Is base + off among the allocator's own bytes before a start? */
 static inline bool index_own_word(const struct index *ix, uint64_t off)
 {
@@ -114,7 +123,8 @@ static inline bool index_own_word(const struct index *ix, uint64_t off)
 	uint64_t in = off & (granule - 1);
 
 	return in >= granule - ix->own &&
-	       index_starts(ix, off - in + granule);
+	       index_starts(ix, off - in + granule) &&
+	       index_own(ix, off - in + granule);
 }
 
 /* The number of the block in use that holds addr; 0 if none does. */
@@ -158,6 +168,14 @@ static inline vaddr index_next(const struct index *ix, vaddr addr)
 		return index_next_far(ix, addr);
 	return ix->base + (((off >> ix->shift) + 1 +
 			    (unsigned)__builtin_ctzll(bits)) << ix->shift);
+}
+
+/* The end of what the program may use of the block that addr lies in. */
+static inline vaddr index_end(const struct index *ix, vaddr addr)
+{
+	vaddr next = index_next(ix, addr);
+
+	return next - index_own(ix, next - ix->base);
 }
 
 /* The last start, or fence, at or before addr; 0 if there is none. */

@@ -24,7 +24,7 @@ void refs_names_fini(struct refs_names *n)
 
 /* ---- names ---- */
 
-/* "_ZTV7Session" is Session's; other forms stay as the linker has them. */
+/* "7Session" is Session; other forms stay as the linker has them. */
 static bool plain_class(const char *name, const char **ret, size_t *ret_len)
 {
 	char *end;
@@ -65,6 +65,8 @@ bool refs_symbol_text(struct refs_names *n, vaddr addr, struct str *ret)
 {
 	const struct module *m = space_module(n->sp, addr);
 	struct symbol symbol;
+	const char *name;
+	size_t len;
 
 	if (!m)
 		return false;
@@ -73,7 +75,12 @@ bool refs_symbol_text(struct refs_names *n, vaddr addr, struct str *ret)
 		str_printf(ret, "+0x%" PRIx64, addr - m->start);
 		return true;
 	}
-	str_add_escaped(ret, symbol.name, strlen(symbol.name));
+	name = symbol.name;
+	len = strlen(name);
+	/* A static variable of C++. */
+	if (!strncmp(name, "_ZL", 3))
+		(void)plain_class(symbol.name + 3, &name, &len);
+	str_add_escaped(ret, name, len);
 	if (addr != symbol.start)
 		str_printf(ret, "+%" PRIu64, addr - symbol.start);
 	str_adds(ret, " in ");

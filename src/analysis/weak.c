@@ -299,7 +299,7 @@ static uint64_t usable_at(const struct index *ix, uint64_t off)
 {
 	vaddr addr = ix->base + off;
 
-	return index_next(ix, addr) - ix->own - addr;
+	return index_end(ix, addr) - addr;
 }
 
 /* Was the block asked for so many bytes? */

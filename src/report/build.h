@@ -29,6 +29,9 @@ void build_sample(struct report *r, const struct report_input *in);
 /* build_leaks.c: what is lost */
 void build_leaks(struct report *r, const struct report_input *in);
 
+/* build_retain.c: who keeps how much */
+void build_retainers(struct report *r, const struct report_input *in);
+
 /* build_refs.c: who refers */
 void build_at_refs(struct report *r, const struct report_input *in);
 void build_culprits(struct report *r, const struct report_input *in);

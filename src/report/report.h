@@ -61,6 +61,7 @@ enum section {
 	SECTION_ALLOCATORS,
 	SECTION_ARENAS,
 	SECTION_LEAKS,
+	SECTION_RETAINERS,
 	SECTION_CLASSES,
 	SECTION_SAMPLE,		/* with --sample only */
 	SECTION_FRAGMENTATION,
@@ -74,7 +75,7 @@ enum section {
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 19 };
+enum { SECTIONS = 20 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -106,6 +107,7 @@ struct report_options {
 
 struct reach;
 struct refs_names;
+struct retain;
 
 /* What the report is made of; at NULL: no --at. */
 struct report_input {
@@ -120,6 +122,7 @@ struct report_input {
 	const struct reach *reach;	/* NULL: not looked for */
 	const char *no_reach;	/* then: why not */
 	bool reach_refused;	/* it was wanted */
+	const struct retain *retain;	/* NULL: not asked for */
 	struct refs_names *names;
 	bool heap_found;	/* an allocator was found */
 };

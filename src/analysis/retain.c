@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/retain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* An accumulation has at least such a part of all. */
+enum { TOP_PART = 1000 };
+
+struct builder {
+	struct retain *r;
+	const struct graph *g;
+	struct refs_names *names;
+	/* Rows of the groups; owned. */
+	uint32_t *off;
+	size_t n_off, cap_off;
+	uint32_t *dst;
+	size_t n_dst, cap_dst;
+	size_t n_first;		/* groups of variables and mappings */
+	struct symbol symbol;	/* the one of the last word */
+	/* By place; owned. */
+	struct dominate tree;
+	uint64_t *bytes, *largest;
+	uint32_t *blocks;
+	uint32_t *size;		/* owned; by number, in granules */
+};
+
+/* ---- groups ---- */
+
+static void new_group(struct builder *b, enum root_kind kind, vaddr addr,
+		      uint32_t thread)
+{
+	MEM_PUSH(b->r->groups, b->r->n_groups, b->r->cap_groups) =
+		(struct retain_group){
+			.kind = kind, .addr = addr, .thread = thread,
+		};
+	MEM_PUSH(b->off, b->n_off, b->cap_off) = (uint32_t)b->n_dst;
+}
+
+static void add_row(struct builder *b, uint32_t node)
+{
+	const struct graph *g = b->g;
+
+	for (uint32_t e = g->off[node]; e < g->off[node + 1]; e++)
+		MEM_PUSH(b->dst, b->n_dst, b->cap_dst) = g->dst[e];
+}
+
+/* The variable that the word at addr is of, or the word itself. */
+static vaddr variable_of(struct builder *b, vaddr addr)
+{
+	const struct symbol *s = &b->symbol;
+
+	if (s->size && addr - s->start < s->size)
+		return s->start;
+	b->symbol = (struct symbol){ .size = 0 };
+	if (symbols_find(b->names->symbols, addr, &b->symbol))
+		return s->start;
+	return addr;
+}
+
+/* A word of a module that refers to a block: edge e of its root. */
+static void add_variable(struct builder *b, vaddr word, uint32_t e)
+{
+	struct retain *r = b->r;
+	vaddr addr = variable_of(b, word);
+
+	if (!r->n_groups || r->groups[r->n_groups - 1].kind != ROOT_DATA ||
+	    r->groups[r->n_groups - 1].addr != addr)
+		new_group(b, ROOT_DATA, addr, WHERE_NO_THREAD);
+	MEM_PUSH(b->dst, b->n_dst, b->cap_dst) = b->g->dst[e];
+}
+
+/* The root's words in the order of its edges. */
+static void add_variables(struct builder *b, const struct root *root,
+			  uint32_t node)
+{
+	const struct graph *g = b->g;
+	uint32_t e = g->off[node], end = g->off[node + 1];
+	uint64_t v;
+
+	for (vaddr at = round_up(root->start, g->sp->word);
+	     at < root->end && e < end; at += g->sp->word)
+		if (space_word(g->sp, at, &v) && index_find(&g->ix, v))
+			add_variable(b, at, e++);
+}
+
+static void add_lasting(struct builder *b)
+{
+	const struct graph *g = b->g;
+
+	for (size_t i = 0; i < g->roots.n; i++) {
+		const struct root *root = &g->roots.items[i];
+		uint32_t node = graph_root_node(g, i);
+
+		if (root->kind >= ROOT_STACK ||
+		    g->off[node] == g->off[node + 1])
+			continue;
+		if (root->kind == ROOT_DATA) {
+			add_variables(b, root, node);
+		} else {
+			new_group(b, root->kind, root->start,
+				  WHERE_NO_THREAD);
+			add_row(b, node);
+		}
+	}
+	b->n_first = b->r->n_groups;
+}
+
+struct of_thread {
+	uint32_t thread, node;
+};
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct of_thread *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static void add_threads(struct builder *b)
+{
+	const struct graph *g = b->g;
+	struct of_thread *list = NULL;
+	size_t n = 0, cap = 0;
+
+	for (size_t i = 0; i < g->roots.n; i++) {
+		const struct root *root = &g->roots.items[i];
+
+		if (root->kind == ROOT_STACK || root->kind == ROOT_REGISTERS)
+			MEM_PUSH(list, n, cap) = (struct of_thread){
+				root->thread, graph_root_node(g, i),
+			};
+	}
+	if (n)
+		qsort(list, n, sizeof(*list), by_thread);
+	for (size_t i = 0; i < n; i++) {
+		if (!i || list[i].thread != list[i - 1].thread)
+			new_group(b, ROOT_STACK, 0, list[i].thread);
+		add_row(b, list[i].node);
+	}
+	free(list);
+}
+
+/* ---- sizes ---- */
+
+/* Chunk sizes in granules, cut off at 2^32 of them: 64 GB. */
+static void find_sizes(struct builder *b)
+{
+	const struct index *ix = &b->g->ix;
+	size_t cursor = 0;
+
+	b->size = mem_map_huge(((size_t)ix->n + 1) * sizeof(*b->size));
+	for (uint32_t w = 0; w <= ix->n / 64; w++) {
+		uint64_t used = ix->used[w];
+
+		for (; used; used &= used - 1) {
+			uint32_t block = w * 64 +
+				(uint32_t)__builtin_ctzll(used);
+			vaddr addr = index_addr_next(ix, &cursor, block);
+			uint64_t size = index_next(ix, addr) - addr;
+
+			b->size[block] = (uint32_t)min_u64(size >> ix->shift,
+							   UINT32_MAX);
+		}
+	}
+}
+
+static uint64_t size_of(const struct builder *b, uint32_t place)
+{
+	uint32_t node = b->tree.places[place].node;
+
+	if (node & DOMINATE_GROUP || !place)
+		return 0;
+	return (uint64_t)b->size[node] << b->g->ix.shift;
+}
+
+static size_t tree_bytes(const struct builder *b, size_t size)
+{
+	return ((size_t)b->tree.n + 1) * size;
+}
+
+/* A dominator has a lower place: from the last one on, all is added up. */
+static void add_up(struct builder *b)
+{
+	b->bytes = mem_map_huge(tree_bytes(b, sizeof(*b->bytes)));
+	b->largest = mem_map_huge(tree_bytes(b, sizeof(*b->largest)));
+	b->blocks = mem_map_huge(tree_bytes(b, sizeof(*b->blocks)));
+	for (uint32_t p = b->tree.n - 1; p > 0; p--) {
+		uint32_t up = b->tree.places[p].dominator;
+		bool group = b->tree.places[p].node & DOMINATE_GROUP;
+
+		b->bytes[p] += size_of(b, p);
+		b->blocks[p] += !group;
+		b->bytes[up] += b->bytes[p];
+		b->blocks[up] += b->blocks[p];
+		b->largest[up] = max_u64(b->largest[up], b->bytes[p]);
+	}
+}
+
+/* ---- results ---- */
+
+static uint64_t drop_of(const struct builder *b, uint32_t place)
+{
+	return b->bytes[place] - b->largest[place];
+}
+
+static uint32_t group_above(const struct builder *b, uint32_t place)
+{
+	while (place && !(b->tree.places[place].node & DOMINATE_GROUP))
+		place = b->tree.places[place].dominator;
+	return place ? b->tree.places[place].node & ~DOMINATE_GROUP
+		     : RETAIN_SEVERAL;
+}
+
+/* Places of the blocks with the largest drops, the largest first. */
+static void find_top(struct builder *b)
+{
+	struct retain *r = b->r;
+	uint32_t top[RETAIN_BLOCKS];
+	size_t n = 0;
+
+	for (uint32_t p = 1; p < b->tree.n; p++) {
+		size_t at = n;
+
+		/* Not worth a word, such as each member of a long list. */
+		if (b->tree.places[p].node & DOMINATE_GROUP ||
+		    drop_of(b, p) < b->bytes[0] / TOP_PART ||
+		    (n == RETAIN_BLOCKS &&
+		     drop_of(b, p) <= drop_of(b, top[n - 1])))
+			continue;
+		if (n < RETAIN_BLOCKS)
+			n++;
+		else
+			at--;
+		for (; at && drop_of(b, top[at - 1]) < drop_of(b, p); at--)
+			top[at] = top[at - 1];
+		top[at] = p;
+	}
+	for (size_t i = 0; i < n; i++)
+		r->top[i] = (struct retain_block){
+			.block = b->tree.places[top[i]].node,
+			.addr = index_addr(&b->g->ix,
+					   b->tree.places[top[i]].node),
+			.size = size_of(b, top[i]),
+			.retained = { b->blocks[top[i]], b->bytes[top[i]] },
+			.group = group_above(b, top[i]),
+		};
+	r->n_top = n;
+}
+
+static void share_out(struct builder *b)
+{
+	struct retain *r = b->r;
+
+	r->bytes_size = ((size_t)b->g->ix.n + 1) * sizeof(*r->bytes);
+	r->bytes = mem_map_huge(r->bytes_size);
+	for (uint32_t p = 1; p < b->tree.n; p++) {
+		uint32_t node = b->tree.places[p].node;
+		struct tally t = { b->blocks[p], b->bytes[p] };
+
+		if (node & DOMINATE_GROUP) {
+			r->groups[node & ~DOMINATE_GROUP].retained = t;
+			continue;
+		}
+		r->bytes[node] = t.bytes;
+		if (!b->tree.places[p].dominator) {
+			r->several.blocks += t.blocks;
+			r->several.bytes += t.bytes;
+		}
+	}
+	r->total = (struct tally){ b->blocks[0], b->bytes[0] };
+}
+
+struct ranked {
+	struct retain_group group;
+	uint32_t was;
+};
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->group.retained.bytes != y->group.retained.bytes)
+		return x->group.retained.bytes > y->group.retained.bytes ? -1
+									 : 1;
+	return (x->was > y->was) - (x->was < y->was);
+}
+
+/* Largest first; the blocks' groups are renumbered. */
+static void rank_groups(struct retain *r)
+{
+	struct ranked *list = mem_alloc(r->n_groups * sizeof(*list));
+	uint32_t *now = mem_alloc(r->n_groups * sizeof(*now));
+
+	for (size_t i = 0; i < r->n_groups; i++)
+		list[i] = (struct ranked){ r->groups[i], (uint32_t)i };
+	if (r->n_groups)
+		qsort(list, r->n_groups, sizeof(*list), by_bytes);
+	for (size_t i = 0; i < r->n_groups; i++) {
+		r->groups[i] = list[i].group;
+		now[list[i].was] = (uint32_t)i;
+	}
+	for (size_t i = 0; i < r->n_top; i++)
+		if (r->top[i].group != RETAIN_SEVERAL)
+			r->top[i].group = now[r->top[i].group];
+	free(list);
+	free(now);
+}
+
+static void find_tree(struct builder *b)
+{
+	const struct graph *g = b->g;
+	struct dominate_graph dg = {
+		.n = g->ix.n, .off = g->off, .dst = g->dst,
+		.skip = GRAPH_WEAK | GRAPH_SPARE,
+	};
+
+	add_lasting(b);
+	add_threads(b);
+	MEM_PUSH(b->off, b->n_off, b->cap_off) = (uint32_t)b->n_dst;
+	dg.n_groups = (uint32_t)b->r->n_groups;
+	dg.n_first = (uint32_t)b->n_first;
+	dg.group_off = b->off;
+	dg.group_dst = b->dst;
+	dominate_init(&b->tree, &dg);
+	free(b->off);
+	free(b->dst);
+}
+
+void retain_init(struct retain *r, const struct graph *g,
+		 struct refs_names *names, struct progress *progress)
+{
+	struct builder b = { .r = r, .g = g, .names = names };
+
+	progress_phase(progress, "finding who keeps how much");
+	*r = (struct retain){ .g = g };
+	find_tree(&b);
+	find_sizes(&b);
+	add_up(&b);
+	find_top(&b);
+	share_out(&b);
+	rank_groups(r);
+	mem_unmap(b.size, ((size_t)g->ix.n + 1) * sizeof(*b.size));
+	mem_unmap(b.bytes, tree_bytes(&b, sizeof(*b.bytes)));
+	mem_unmap(b.largest, tree_bytes(&b, sizeof(*b.largest)));
+	mem_unmap(b.blocks, tree_bytes(&b, sizeof(*b.blocks)));
+	dominate_fini(&b.tree);
+}
+
+void retain_fini(struct retain *r)
+{
+	free(r->groups);
+	mem_unmap(r->bytes, r->bytes_size);
+	*r = (struct retain){ 0 };
+}
+
+void retain_group_text(struct refs_names *names,
+		       const struct retain_group *group, struct str *ret)
+{
+	struct root root = { .kind = group->kind, .thread = group->thread };
+
+	if (group->kind != ROOT_STACK)
+		refs_root_text(names, &root, group->addr, ret);
+	else if (group->thread < names->sp->n_threads)
+		str_printf(ret, "thread %u",
+			   (unsigned)names->sp->threads[group->thread].tid);
+	else
+		str_adds(ret, "threads that are gone");
+}

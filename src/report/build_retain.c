@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The tables of who keeps how much.
+ */
+#include "report/build.h"
+
+#include <inttypes.h>
+
+#include "analysis/retain.h"
+
+enum { G_NAME, G_KIND, G_BLOCKS, G_BYTES, G_SHARE, G_ADDRESS, G_USED,
+       G_COLUMNS };
+
+static const struct column group_columns[G_COLUMNS] = {
+	[G_NAME] = COLUMN("name", "", TEXT, .width = 40, .flags = COLUMN_RAW),
+	[G_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[G_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
+			    .width = 10),
+	[G_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM,
+			   .width = 10),
+	[G_SHARE] = COLUMN("share", "of use", SHARE, .part = G_BYTES + 1,
+			   .whole = G_USED + 1, .flags = COLUMN_OF_TOTAL),
+	[G_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[G_USED] = COLUMN("of_used_bytes", "", BYTES,
+			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+};
+
+static const char *kind_name(const struct retain_group *g)
+{
+	return g->kind == ROOT_STACK ? "thread" : root_kind_name(g->kind);
+}
+
+static void add_group(struct table *t, const struct report_input *in,
+		      const struct retain_group *g)
+{
+	struct str s;
+
+	str_init(&s);
+	retain_group_text(in->names, g, &s);
+	table_row(t);
+	table_set_bytes(t, G_NAME, s.text, s.len);
+	table_set_text(t, G_KIND, kind_name(g));
+	table_set(t, G_BLOCKS, g->retained.blocks);
+	table_set(t, G_BYTES, g->retained.bytes);
+	if (g->kind != ROOT_STACK)
+		table_set(t, G_ADDRESS, g->addr);
+	str_fini(&s);
+}
+
+static void add_sum(struct table *t, const char *name, const char *kind,
+		    const struct tally *sum)
+{
+	if (!sum->blocks)
+		return;
+	table_row(t);
+	table_set_text(t, G_NAME, name);
+	table_set_text(t, G_KIND, kind);
+	table_set(t, G_BLOCKS, sum->blocks);
+	table_set(t, G_BYTES, sum->bytes);
+}
+
+/* Blocks in use that no root leads to; nothing if all can be reached. */
+static struct tally not_live(const struct report_input *in)
+{
+	struct heap_sum sum = sum_heap(in->heap);
+	const struct retain *r = in->retain;
+
+	return (struct tally){
+		sum.used_blocks - min_u64(sum.used_blocks, r->total.blocks),
+		sum.used - min_u64(sum.used, r->total.bytes),
+	};
+}
+
+static void build_groups(struct report *r, const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_RETAINERS, "retainers",
+				     "WHO KEEPS IT ALIVE", group_columns,
+				     G_COLUMNS);
+	struct tally lost;
+
+	t->more = "other roots";
+	if (!in->retain)
+		return;
+	lost = not_live(in);
+	for (size_t i = 0; i < in->retain->n_groups; i++)
+		if (in->retain->groups[i].retained.blocks)
+			add_group(t, in, &in->retain->groups[i]);
+	add_sum(t, "several of these together", "several",
+		&in->retain->several);
+	add_sum(t, "nobody", "nobody", &lost);
+	table_add_total(t);
+	table_set(t, G_USED, sum_heap(in->heap).used);
+}
+
+enum { B_ADDRESS, B_SIZE, B_BLOCKS, B_BYTES, B_SHARE, B_HELD, B_USED,
+       B_COLUMNS };
+
+static const struct column block_columns[B_COLUMNS] = {
+	[B_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_LEFT,
+			     .width = 26),
+	[B_SIZE] = COLUMN("size", "size", BYTES),
+	[B_BLOCKS] = COLUMN("blocks", "keeps blocks", COUNT),
+	[B_BYTES] = COLUMN("bytes", "bytes", BYTES),
+	[B_SHARE] = COLUMN("share", "of use", SHARE, .part = B_BYTES + 1,
+			   .whole = B_USED + 1),
+	[B_HELD] = COLUMN("held_by", "kept by", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_LEFT),
+	[B_USED] = COLUMN("of_used_bytes", "", BYTES,
+			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+};
+
+static void add_block(struct table *t, const struct report_input *in,
+		      const struct retain_block *b)
+{
+	struct str s;
+
+	str_init(&s);
+	if (b->group == RETAIN_SEVERAL)
+		str_adds(&s, "several");
+	else
+		retain_group_text(in->names, &in->retain->groups[b->group],
+				  &s);
+	table_row(t);
+	table_set(t, B_ADDRESS, b->addr);
+	table_set(t, B_SIZE, b->size);
+	table_set(t, B_BLOCKS, b->retained.blocks);
+	table_set(t, B_BYTES, b->retained.bytes);
+	table_set(t, B_USED, sum_heap(in->heap).used);
+	table_set_bytes(t, B_HELD, s.text, s.len);
+	str_fini(&s);
+}
+
+void build_retainers(struct report *r, const struct report_input *in)
+{
+	struct table *t;
+
+	build_groups(r, in);
+	t = report_add(r, SECTION_RETAINERS, "accumulations",
+		       "BLOCKS WHERE MUCH COMES TOGETHER", block_columns,
+		       B_COLUMNS);
+	for (size_t i = 0; in->retain && i < in->retain->n_top; i++)
+		add_block(t, in, &in->retain->top[i]);
+}
