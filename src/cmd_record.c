@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -350,6 +352,51 @@ static void say_end(const char *path, const struct trace_seal *s,
 		"blocks" : "events", size, path);
 }
 
+static void say_nothing(const char *path)
+{
+	struct statvfs fs;
+
+	if (!statvfs(path, &fs) && fs.f_bavail * fs.f_bsize < MIB)
+		fprintf(stderr, "heapcore: %s: %s: nothing was recorded\n",
+			path, strerror(ENOSPC));
+	else
+		fputs("heapcore: the program made no record: it is static, "
+		      "setuid, or of another architecture\n", stderr);
+}
+
+/*
+ * What PROG started has files of its own, beside its own.  Those of processes
+ * that have ended are sealed too; how they ended is not known.
+ */
+static void seal_children(const char *pattern, const char *own)
+{
+	glob_t found = { .gl_pathc = 0 };
+	struct str s;
+
+	str_init(&s);
+	for (const char *p = pattern; *p; p++) {
+		bool pid = p[0] == '%' && p[1] == 'p';
+
+		if (!pid && strchr("*?[\\", *p))
+			str_addc(&s, '\\');
+		str_addc(&s, pid ? '*' : *p);
+		p += pid;
+	}
+	str_adds(&s, strstr(pattern, "%p") ? "*" : ".*");
+	if (!glob(s.text, GLOB_NOSORT, NULL, &found))
+		for (size_t i = 0; i < found.gl_pathc; i++) {
+			struct trace_seal child_end = { .how = 0 };
+			struct err err;
+
+			if (strcmp(found.gl_pathv[i], own) &&
+			    !trace_busy(found.gl_pathv[i]) &&
+			    !trace_seal(found.gl_pathv[i], &child_end, &err))
+				cmd_fail(&err);
+		}
+	globfree(&found);
+	str_fini(&s);
+}
+
 static void finish_trace(const char *path, int status, bool quiet,
 			 bool sampled)
 {
@@ -363,11 +410,9 @@ static void finish_trace(const char *path, int status, bool quiet,
 	struct err err;
 
 	if (!stat(path, &st) && !st.st_size) {
-		unlink(path);
 		if (!quiet)
-			fputs("heapcore: the program made no record: it is "
-			      "static, setuid, or of another architecture\n",
-			      stderr);
+			say_nothing(path);
+		unlink(path);
 	} else if (!trace_seal(path, &s, &err)) {
 		cmd_fail(&err);
 	} else if (!quiet) {
@@ -405,6 +450,8 @@ static int record_program(const struct args *a, const struct plan *plan)
 	}
 	path = path_of(plan->pattern, pid);
 	finish_trace(path, status, a->common.quiet, a->rate);
+	if (a->children)
+		seal_children(plan->pattern, path);
 	fflush(stderr);
 	return WIFSIGNALED(status) ? die_alike(WTERMSIG(status)) :
 		WEXITSTATUS(status);

@@ -23,6 +23,7 @@
 enum {
 	LOG_ROOM = 64 << 10,
 	LOG_RESERVE = 64,	/* for the last words */
+	ROOM_LEAST = 16 << 10,
 	FD_FLOOR = 900,
 };
 
@@ -148,26 +149,42 @@ bool rec_file_open(const char *path, bool fresh)
 	return extend(0, TRACE_OPEN_ALIGN) && write_all(&h, sizeof(h), 0);
 }
 
+/* Room at the file's end; less than asked for where there is not as much. */
+static bool take_room(uint32_t *room)
+{
+	for (;; *room /= 4) {
+		bool last = *room <= ROOM_LEAST;
+
+		if (rec.max && rec.file_end + *room > rec.max) {
+			if (!last)
+				continue;
+			rec_stop(TRACE_END_MAX, rec.max);
+			return false;
+		}
+		if (check_fd() && extend(rec.file_end, *room))
+			return true;
+		if (last) {
+			rec_stop(TRACE_END_FULL, (uint64_t)errno);
+			return false;
+		}
+	}
+}
+
 /* The next chunk of a kind; what was there before is whole as it is. */
 bool rec_chunk_next(struct rec_chunk *c, unsigned type, uint32_t stream,
 		    uint64_t tick, uint32_t room)
 {
 	struct trace_chunk head = {
 		.magic = TRACE_CHUNK_MAGIC, .type = (uint8_t)type,
-		.flags = TRACE_OPEN, .stored = room - TRACE_CHUNK_SIZE,
-		.stream = stream, .sequence = c->sequence, .tick = tick,
-		.room = room,
+		.flags = TRACE_OPEN, .stream = stream,
+		.sequence = c->sequence, .tick = tick,
 	};
 	uint8_t *map;
 
-	if (rec.max && rec.file_end + room > rec.max) {
-		rec_stop(TRACE_END_MAX, rec.max);
+	if (!take_room(&room))
 		return false;
-	}
-	if (!check_fd() || !extend(rec.file_end, room)) {
-		rec_stop(TRACE_END_FULL, (uint64_t)errno);
-		return false;
-	}
+	head.room = room;
+	head.stored = room - TRACE_CHUNK_SIZE;
 	map = (uint8_t *)syscall(SYS_mmap, NULL, room, PROT_READ | PROT_WRITE,
 				 MAP_SHARED | MAP_POPULATE, rec.fd,
 				 rec.file_end);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -16,7 +17,27 @@
 
 static uint32_t lock_word;	/* 0 free, 1 held, 2 held and wanted */
 
-bool rec_try_lock(void)
+/*
+ * Signals wait while a thread holds the lock: a handler may leave by longjmp,
+ * and then the lock would be held for ever.
+ */
+static __thread uint64_t saved_signals;
+
+static void block_signals(void)
+{
+	uint64_t all = ~UINT64_C(0);
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &saved_signals,
+		sizeof(all));
+}
+
+static void unblock_signals(void)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &saved_signals, NULL,
+		sizeof(saved_signals));
+}
+
+static bool take(void)
 {
 	uint32_t free_word = 0;
 
@@ -24,10 +45,20 @@ bool rec_try_lock(void)
 					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+bool rec_try_lock(void)
+{
+	block_signals();
+	if (take())
+		return true;
+	unblock_signals();
+	return false;
+}
+
 void rec_lock(void)
 {
+	block_signals();
 	for (int i = 0; i < 64; i++)
-		if (rec_try_lock())
+		if (take())
 			return;
 	while (__atomic_exchange_n(&lock_word, 2, __ATOMIC_ACQUIRE))
 		syscall(SYS_futex, &lock_word, FUTEX_WAIT_PRIVATE, 2, NULL);
@@ -37,6 +68,7 @@ void rec_unlock(void)
 {
 	if (__atomic_exchange_n(&lock_word, 0, __ATOMIC_RELEASE) == 2)
 		syscall(SYS_futex, &lock_word, FUTEX_WAKE_PRIVATE, 1);
+	unblock_signals();
 }
 
 /* In a child, whose parent's other threads may have held it. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -232,11 +233,25 @@ static bool seal(struct seal *s, struct trace *t, struct trace_seal *how)
 	}
 	cut_room(s);
 	if (ftruncate(s->fd, (off_t)s->end) ||
-	    !append_end(s, t, how, tick) || !finish_header(s) ||
+	    (how->how && !append_end(s, t, how, tick)) || !finish_header(s) ||
 	    fstat(s->fd, &st))
 		return false;
 	how->file_size = (uint64_t)st.st_blocks * 512;
 	return true;
+}
+
+bool trace_busy(const char *path)
+{
+	struct trace_file_header h;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n = fd < 0 ? -1 : pread(fd, &h, sizeof(h), 0);
+
+	if (fd >= 0)
+		close(fd);
+	return n != sizeof(h) || memcmp(h.magic, TRACE_MAGIC,
+					sizeof(h.magic)) ||
+	       h.flags & TRACE_FINISHED || !h.pid || h.pid > INT32_MAX ||
+	       !kill((pid_t)h.pid, 0) || errno != ESRCH;
 }
 
 bool trace_seal(const char *path, struct trace_seal *how, struct err *err)

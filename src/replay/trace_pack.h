@@ -16,7 +16,7 @@ bool trace_pack(struct trace *t, const char *path, bool force,
 	MUST_CHECK;
 
 struct trace_seal {
-	enum trace_end how;	/* how the program ended */
+	enum trace_end how;	/* how the program ended; 0: not known */
 	uint64_t value;		/* status or signal */
 	uint64_t events;	/* set: how many there are */
 	uint64_t file_size;	/* set: of the file afterwards */
@@ -30,6 +30,9 @@ struct trace_seal {
  * and checksums are written, unused space is given back, and the log gets how
  * the program ended.
  */
+/* Not an unsealed trace, or one of a process that still runs. */
+bool trace_busy(const char *path);
+
 bool trace_seal(const char *path, struct trace_seal *s, struct err *err)
 	MUST_CHECK;
 

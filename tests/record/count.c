@@ -2,8 +2,8 @@
 /*
  * An independent witness: preloaded behind the recorder, it sees the calls
  * that the recorder passes on, and keeps in the file $COUNT_FILE how many
- * blocks live and how many bytes were asked for in them.  Children of fork
- * are not counted.
+ * blocks live and how many bytes were asked for in them.  Only the program
+ * whose name is $COUNT_PROGRAM is counted, and no children of fork.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -60,7 +60,8 @@ static void start(void)
 	if (tried++)
 		return;
 	path = getenv("COUNT_FILE");
-	if (!path || !strcmp(program_invocation_short_name, "heapcore"))
+	if (!path || !getenv("COUNT_PROGRAM") ||
+	    strcmp(program_invocation_short_name, getenv("COUNT_PROGRAM")))
 		return;
 	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT |
 			  O_CLOEXEC, 0600);
@@ -228,5 +229,9 @@ void *valloc(size_t size)
 
 void *pvalloc(size_t size)
 {
-	return memalign(4096, (size + 4095) & ~(size_t)4095);
+	size_t whole = (size + 4095) & ~(size_t)4095;
+	void *p = resolve() ? next_memalign(4096, whole) : NULL;
+
+	came(p, size);
+	return p;
 }
