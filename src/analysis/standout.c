@@ -332,67 +332,12 @@ static void rule_one_size(struct judge *j)
 
 /* ---- advice ---- */
 
-static void advise_damage(struct judge *j)
+static struct standout_advice *add_advice(struct judge *j, const char *rule)
 {
-	struct standout *s = j->s;
+	struct standout_advice *a = &j->s->advice[j->s->n_advice++];
 
-	s->advice_rule = "damage";
-	set_text(&s->advice, "Run the program with AddressSanitizer or "
-		 "valgrind: they stop at the wrong write itself.");
-	set_text(&s->reason, "malloc notices an overwritten header only when "
-		 "it meets it, long after the write.");
-}
-
-static void advise_arenas(struct judge *j)
-{
-	struct standout *s = j->s;
-
-	s->advice_rule = "arenas";
-	set_text(&s->advice, "Set MALLOC_ARENA_MAX=2, or M_ARENA_MAX with "
-		 "mallopt(3): fewer arenas keep less.");
-	set_text(&s->reason, "%" PRIu64 " thread arenas keep %s free that "
-		 "other threads cannot use.", j->thread_arenas,
-		 size(j->thread_free).text);
-}
-
-static void advise_trim(struct judge *j)
-{
-	struct standout *s = j->s;
-
-	s->advice_rule = "trim";
-	set_text(&s->advice, "Call malloc_trim(3) with 0 after a peak.");
-	set_text(&s->reason, "It would return %s now; free() alone returns "
-		 "only what is at the end of a heap.",
-		 size(j->in->fragment->total.trimmable.stored).text);
-}
-
-static void advise_pinned(struct judge *j)
-{
-	const struct fragment *f = j->in->fragment;
-	struct standout *s = j->s;
-	char pin[96];
-
-	pin_text(&f->pins[0], pin, sizeof(pin));
-	s->advice_rule = "pinned";
-	set_text(&s->advice, "malloc_trim(3) will not help much: it would "
-		 "return %s.  Allocate what lives long apart from what is "
-		 "freed soon.", size(f->total.trimmable.stored).text);
-	set_text(&s->reason, "%s of the free memory is pinned, most by %s.",
-		 size(f->total.pinned_bytes).text, pin);
-}
-
-static void advise_elsewhere(struct judge *j)
-{
-	uint64_t bytes = j->in->where->row[WHERE_ANONYMOUS].stored;
-	char share[NUM_MAX];
-	struct standout *s = j->s;
-
-	num_format_share(share, num_share(bytes, j->total));
-	s->advice_rule = "not-malloc";
-	set_text(&s->advice, "Look for mmap(2) or another allocator: this is "
-		 "not malloc's memory.");
-	set_text(&s->reason, "%s, %s of all, is anonymous memory that no "
-		 "allocator known here has.", size(bytes).text, share);
+	a->rule = rule;
+	return a;
 }
 
 /* Did malloc itself give up?  NULL and what others print is no. */
@@ -407,6 +352,128 @@ static bool is_heap_abort(const char *code)
 		if (!strcmp(code, others[i]))
 			return false;
 	return code;
+}
+
+static bool has_word(const char *code, const char *const *words, size_t n)
+{
+	for (size_t i = 0; code && i < n; i++)
+		if (strstr(code, words[i]))
+			return true;
+	return false;
+}
+
+/* By the gravest damaged place; without any, by what glibc noticed. */
+static enum damage_kind kind_of_damage(const struct damage *d)
+{
+	static const char *const twice[] = {
+		"double-free-tcache", "double-free-fasttop",
+		"double-free-not-prev", "double-free-top", "prev-inuse",
+	};
+	static const char *const stale[] = {
+		"unaligned", "-list", "fastbin",
+	};
+
+	if (d->n_cases && d->cases[0].kind != DAMAGE_UNKNOWN)
+		return d->cases[0].kind;
+	if (d->abort.code && !strcmp(d->abort.code, "double-free"))
+		return DAMAGE_DOUBLE_FREE;
+	if (!d->n_cases && has_word(d->abort.code, twice, countof(twice)))
+		return DAMAGE_DOUBLE_FREE;
+	if (has_word(d->abort.code, stale, countof(stale)))
+		return DAMAGE_USE_AFTER_FREE;
+	return DAMAGE_OVERFLOW;
+}
+
+static void advise_damage(struct judge *j)
+{
+	struct standout_advice *a = add_advice(j, "damage");
+
+	switch (kind_of_damage(j->in->damage)) {
+	case DAMAGE_DOUBLE_FREE:
+		set_text(&a->text, "Run the program with AddressSanitizer or "
+			 "valgrind: they print both calls of free() and the "
+			 "one that allocated the block.");
+		set_text(&a->reason, "malloc sees only the second one, and "
+			 "keeps no record of the first.");
+		break;
+	case DAMAGE_USE_AFTER_FREE:
+		set_text(&a->text, "Run the program with AddressSanitizer or "
+			 "valgrind: they stop at the write to the freed "
+			 "block, and print who freed it.");
+		set_text(&a->reason, "malloc notices an overwritten link only "
+			 "when it follows it, long after the write.");
+		break;
+	default:
+		set_text(&a->text, "Run the program with AddressSanitizer or "
+			 "valgrind: they stop at the wrong write itself.");
+		set_text(&a->reason, "malloc notices an overwritten header "
+			 "only when it meets it, long after the write.");
+		break;
+	}
+}
+
+/*
+ * A debugger can make the call in a process that knows nothing of it: gdb
+ * uses the main thread, which must not be inside malloc with a lock held.
+ */
+static void advise_trim(struct judge *j)
+{
+	struct standout_advice *a = add_advice(j, "trim");
+	const struct space *sp = j->in->sp;
+	char pid[16] = "PID";
+
+	if (sp->pid && sp->kind && !strcmp(sp->kind, "process"))
+		snprintf(pid, sizeof(pid), "%" PRIu32, sp->pid);
+	set_text(&a->text, "Call malloc_trim(3) with 0 after a peak, or from "
+		 "outside as below, which hangs a process whose main thread is "
+		 "inside malloc just then.");
+	set_text(&a->reason, "It would return %s now; free() alone returns "
+		 "only what is at the end of a heap.",
+		 size(j->in->fragment->total.trimmable.stored).text);
+	set_text(&a->command, "gdb -p %s -batch -ex 'call (int)malloc_trim(0)'",
+		 pid);
+}
+
+static void advise_arenas(struct judge *j)
+{
+	struct standout_advice *a = add_advice(j, "arenas");
+
+	set_text(&a->text, "Start the program with MALLOC_ARENA_MAX=2 in its "
+		 "environment, or let it set M_ARENA_MAX with mallopt(3) "
+		 "first of all: fewer arenas keep less.");
+	set_text(&a->reason, "%" PRIu64 " thread arenas keep %s free that "
+		 "other threads cannot use.", j->thread_arenas,
+		 size(j->thread_free).text);
+	/* That is for the next run; this is for the one at hand. */
+	if (is_much(j, j->in->fragment->total.trimmable.stored))
+		advise_trim(j);
+}
+
+static void advise_pinned(struct judge *j)
+{
+	const struct fragment *f = j->in->fragment;
+	struct standout_advice *a = add_advice(j, "pinned");
+	char pin[96];
+
+	pin_text(&f->pins[0], pin, sizeof(pin));
+	set_text(&a->text, "malloc_trim(3) will not help much: it would "
+		 "return %s.  Allocate what lives long apart from what is "
+		 "freed soon.", size(f->total.trimmable.stored).text);
+	set_text(&a->reason, "%s of the free memory is pinned, most by %s.",
+		 size(f->total.pinned_bytes).text, pin);
+}
+
+static void advise_elsewhere(struct judge *j)
+{
+	uint64_t bytes = j->in->where->row[WHERE_ANONYMOUS].stored;
+	struct standout_advice *a = add_advice(j, "not-malloc");
+	char share[NUM_MAX];
+
+	num_format_share(share, num_share(bytes, j->total));
+	set_text(&a->text, "Look for mmap(2) or another allocator: this is "
+		 "not malloc's memory.");
+	set_text(&a->reason, "%s, %s of all, is anonymous memory that no "
+		 "allocator known here has.", size(bytes).text, share);
 }
 
 /* The one that speaks of the most bytes; damage goes before all. */
@@ -473,7 +540,10 @@ void standout_fini(struct standout *s)
 	for (size_t i = 0; i < s->n_items; i++)
 		free(s->item[i].text);
 	free(s->nothing);
-	free(s->advice);
-	free(s->reason);
+	for (size_t i = 0; i < s->n_advice; i++) {
+		free(s->advice[i].text);
+		free(s->advice[i].reason);
+		free(s->advice[i].command);
+	}
 	*s = (struct standout){ 0 };
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The few sentences that open the report, and one line of advice.
+ * The few sentences that open the report, and a word of advice.
  *
  * Each sentence belongs to a rule with a threshold.  At most STANDOUT_MAX are
  * kept: damage first, then the most bytes first.  If no rule speaks there is
@@ -15,7 +15,7 @@
 #include "analysis/where.h"
 #include "base/types.h"
 
-enum { STANDOUT_MAX = 5 };
+enum { STANDOUT_MAX = 5, ADVICE_MAX = 2 };
 
 struct standout_item {
 	const char *rule;	/* static, stable: "trimmable", "damage" */
@@ -23,13 +23,19 @@ struct standout_item {
 	char *text;		/* owned; one or two sentences, one line */
 };
 
+struct standout_advice {
+	const char *rule;	/* static, stable: "trim", "damage" */
+	char *text;		/* owned; what to do, in one sentence */
+	char *reason;		/* owned; why, in one sentence */
+	char *command;		/* owned; what to type, or NULL */
+};
+
 struct standout {
 	struct standout_item item[STANDOUT_MAX + 1];
 	size_t n_items;		/* 0: nothing stands out */
 	char *nothing;		/* owned; the sentence for that, else NULL */
-	const char *advice_rule;	/* static; NULL: no advice */
-	char *advice;		/* owned; what to do, one sentence, or NULL */
-	char *reason;		/* owned; why, one sentence, or NULL */
+	struct standout_advice advice[ADVICE_MAX];
+	size_t n_advice;
 };
 
 struct standout_input {

@@ -11,7 +11,9 @@
 
 #include "base/num.h"
 
-enum { I_SENTENCE, I_RULE, I_BYTES, I_TEXT, I_REASON, I_COLUMNS };
+enum {
+	I_SENTENCE, I_RULE, I_BYTES, I_TEXT, I_REASON, I_COMMAND, I_COLUMNS
+};
 
 static const struct column item_columns[I_COLUMNS] = {
 	[I_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
@@ -19,6 +21,7 @@ static const struct column item_columns[I_COLUMNS] = {
 	[I_BYTES] = COLUMN("bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[I_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[I_REASON] = COLUMN("reason", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[I_COMMAND] = COLUMN("command", "", TEXT, .flags = COLUMN_OWN_LINE),
 };
 
 static void build_advice(struct report *r, const struct standout *s)
@@ -27,15 +30,17 @@ static void build_advice(struct report *r, const struct standout *s)
 				     item_columns, I_COLUMNS);
 
 	t->form = TABLE_SENTENCES;
-	if (!s->advice)
-		return;
-	table_row(t);
-	table_set_text(t, I_RULE, s->advice_rule);
-	table_set_text(t, I_TEXT, s->advice);
-	table_printf(t, I_SENTENCE, "%s  %s", s->advice,
-		     s->reason ? s->reason : "");
-	if (s->reason)
-		table_set_text(t, I_REASON, s->reason);
+	for (size_t i = 0; i < s->n_advice; i++) {
+		const struct standout_advice *a = &s->advice[i];
+
+		table_row(t);
+		table_set_text(t, I_RULE, a->rule);
+		table_set_text(t, I_TEXT, a->text);
+		table_set_text(t, I_REASON, a->reason);
+		table_printf(t, I_SENTENCE, "%s  %s", a->text, a->reason);
+		if (a->command)
+			table_set_text(t, I_COMMAND, a->command);
+	}
 }
 
 void build_standout(struct report *r, const struct report_input *in)

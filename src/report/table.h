@@ -49,6 +49,7 @@ enum column_flag {
 	COLUMN_OF_TOTAL = 1 << 7,	/* whole is the total row's */
 	COLUMN_RAW = 1 << 8,		/* bytes of the target: escape them */
 	COLUMN_SIGN = 1 << 9,		/* a share with + or - */
+	COLUMN_OWN_LINE = 1 << 10,	/* below a sentence, and not wrapped */
 	COLUMN_FINE = 1 << 10,		/* seconds with microseconds */
 };
 

@@ -562,6 +562,19 @@ void text_write_lines(struct out *o, const char *text)
 	} while (*text);
 }
 
+/* What is to be typed as it is. */
+static void write_own_lines(const struct layout *l, const struct cell *row,
+			    struct str *s, struct out *o)
+{
+	for (size_t i = l->label + 1; i < l->t->n_columns; i++) {
+		if (!(l->t->columns[i].flags & COLUMN_OWN_LINE) ||
+		    !row[i].known)
+			continue;
+		format_cell(l, row, i, s);
+		out_printf(o, "    %s\n", s->text);
+	}
+}
+
 static void write_sentences(const struct layout *l, struct out *o)
 {
 	char first[NUM_MAX] = "  ";
@@ -581,6 +594,7 @@ static void write_sentences(const struct layout *l, struct out *o)
 			snprintf(first, sizeof(first), "  ");
 		}
 		text_write_wrapped(o, s.text, s.len, first, rest);
+		write_own_lines(l, line_at(l, i), &s, o);
 	}
 	str_fini(&s);
 }

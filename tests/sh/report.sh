@@ -163,7 +163,7 @@ more() {
 	cat commands
 	grep -e "$2" commands
 }
-ok "More: blocks of some size" more core --only=classes
+ok "More: what goes on from here" more core 'analyze --[bo]'
 ok "More: the block to blame" more bad --at=0x
 ok "More: with a long path" more "$long/bad" --at=0x
 hints() {

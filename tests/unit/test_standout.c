@@ -59,7 +59,7 @@ TEST(nothing_unusual)
 	finish(&w);
 	CHECK_U64(w.s.n_items, 0);
 	CHECK_STR(w.s.nothing, "Nothing unusual: 4.0% free.");
-	CHECK(!w.s.advice && !w.s.reason && !w.s.advice_rule);
+	CHECK(!w.s.n_advice);
 	standout_add(&w.s, "leaks", 3, "%d leaks.", 7);
 	CHECK(!w.s.nothing);
 	CHECK_STR(w.s.item[0].text, "7 leaks.");
@@ -90,8 +90,8 @@ TEST(whole_pages_are_free)
 	CHECK_STR(w.s.item[0].rule, "trimmable");
 	CHECK_STR(w.s.item[0].text, "40.0M of the free memory lies in whole "
 		  "pages: malloc_trim(3) would return it.");
-	CHECK_STR(w.s.advice_rule, "trim");
-	CHECK_STR(w.s.reason, "It would return 40.0M now; free() alone "
+	CHECK_STR(w.s.advice[0].rule, "trim");
+	CHECK_STR(w.s.advice[0].reason, "It would return 40.0M now; free() alone "
 		  "returns only what is at the end of a heap.");
 	end(&w);
 }
@@ -105,7 +105,7 @@ TEST(thresholds)
 	w.fragment.total.trimmable.stored = 10 * MIB - 1;
 	finish(&w);
 	CHECK_U64(w.s.n_items, 0);
-	CHECK(!w.s.advice);
+	CHECK(!w.s.n_advice);
 	end(&w);
 
 	begin(&w);
@@ -139,10 +139,10 @@ TEST(pinned_pages)
 	CHECK_STR(w.s.item[0].text, "31.0M of the free memory is on 8000 pages"
 		  " that also hold blocks in use, and cannot be returned; 2001 "
 		  "blocks of 208 bytes hold 30.0M of it.");
-	CHECK_STR(w.s.advice, "malloc_trim(3) will not help much: it would "
+	CHECK_STR(w.s.advice[0].text, "malloc_trim(3) will not help much: it would "
 		  "return 2.00M.  Allocate what lives long apart from what is "
 		  "freed soon.");
-	CHECK_STR(w.s.reason, "31.0M of the free memory is pinned, most by "
+	CHECK_STR(w.s.advice[0].reason, "31.0M of the free memory is pinned, most by "
 		  "2001 blocks of 208 bytes.");
 	end(&w);
 }
@@ -164,8 +164,64 @@ TEST(many_arenas)
 	finish(&w);
 	CHECK_STR(w.s.item[0].text, "8 thread arenas keep 32.0M free; 4 of "
 		  "them have no thread.");
-	CHECK_STR(w.s.advice_rule, "arenas");
+	CHECK_U64(w.s.n_advice, 1);
+	CHECK_STR(w.s.advice[0].rule, "arenas");
+	CHECK(!w.s.advice[0].command);
 	end(&w);
+
+	/* What helps the next run, and what helps this one. */
+	w.fragment.total.trimmable.stored = 20 * MIB;
+	w.sp.kind = "process";
+	w.sp.pid = 1234;
+	finish(&w);
+	CHECK_U64(w.s.n_advice, 2);
+	CHECK_STR(w.s.advice[0].rule, "arenas");
+	CHECK_STR(w.s.advice[1].rule, "trim");
+	CHECK(strstr(w.s.advice[1].reason, "would return 20.0M now"));
+	CHECK_STR(w.s.advice[1].command,
+		  "gdb -p 1234 -batch -ex 'call (int)malloc_trim(0)'");
+	end(&w);
+	w.sp.kind = "core";
+	finish(&w);
+	CHECK(!strncmp(w.s.advice[1].command, "gdb -p PID ", 11));
+	end(&w);
+}
+
+/* What helps depends on what was done to the block. */
+TEST(advice_fits_the_damage)
+{
+	static const struct {
+		const char *code;
+		enum damage_kind kind;
+		bool has_case;
+		const char *reason;
+	} rows[] = {
+		{ "double-free-tcache", 0, false, "the second one" },
+		{ "double-free-not-prev", 0, false, "the second one" },
+		{ "double-free-not-prev", DAMAGE_OVERFLOW, true, "header" },
+		{ "double-free-out", 0, false, "header" },
+		{ "unaligned-tcache", 0, false, "link" },
+		{ "unsorted-list", DAMAGE_UNKNOWN, true, "link" },
+		{ "corrupted-top-size", DAMAGE_UNKNOWN, true, "header" },
+		{ NULL, DAMAGE_DOUBLE_FREE, true, "the second one" },
+		{ NULL, DAMAGE_USE_AFTER_FREE, true, "link" },
+	};
+
+	for (size_t i = 0; i < countof(rows); i++) {
+		static char text[] = "x";
+		struct damage_case c = { .kind = rows[i].kind, .text = text };
+		struct world w;
+
+		begin(&w);
+		w.damage.abort.code = rows[i].code;
+		w.damage.cases = &c;
+		w.damage.n_cases = rows[i].has_case;
+		finish(&w);
+		CHECK_U64(w.s.n_advice, 1);
+		if (!CHECK(strstr(w.s.advice[0].reason, rows[i].reason)))
+			printf("# %s\n", rows[i].code ? rows[i].code : "-");
+		end(&w);
+	}
 }
 
 TEST(not_the_heap)
@@ -182,9 +238,9 @@ TEST(not_the_heap)
 	CHECK_STR(w.s.item[0].text, "300M is anonymous memory of no allocator "
 		  "known here; the largest piece, 300M, begins at "
 		  "0x7f0000000000.");
-	CHECK_STR(w.s.advice_rule, "not-malloc");
-	CHECK_STR(w.s.reason, "300M, 75.0% of all, is anonymous memory that no "
-		  "allocator known here has.");
+	CHECK_STR(w.s.advice[0].rule, "not-malloc");
+	CHECK_STR(w.s.advice[0].reason, "300M, 75.0% of all, is anonymous "
+		  "memory that no allocator known here has.");
 	end(&w);
 }
 
@@ -217,7 +273,7 @@ TEST(order_and_number)
 	CHECK_STR(w.s.item[2].rule, "one-size");
 	CHECK_STR(w.s.item[3].rule, "dead-stacks");
 	CHECK_STR(w.s.item[4].rule, "cached");
-	CHECK_STR(w.s.advice_rule, "damage");
+	CHECK_STR(w.s.advice[0].rule, "damage");
 	standout_add(&w.s, "small", 1, "least");
 	CHECK_STR(w.s.item[4].rule, "cached");
 	standout_add(&w.s, "leaks", 50 * MIB, "50M leaked.");
@@ -235,7 +291,7 @@ TEST(blocks_never_touched)
 	finish(&w);
 	CHECK_STR(w.s.item[0].text, "304M of the blocks in use was never "
 		  "touched and costs no memory.");
-	CHECK(!w.s.advice);
+	CHECK(!w.s.n_advice);
 	end(&w);
 
 	/* Without a map of holes nobody knows. */
@@ -259,7 +315,7 @@ TEST(the_c_library_spoke)
 	finish(&w);
 	CHECK_STR(w.s.item[0].text, "glibc ended the process: A.  Usual cause:"
 		  " B.");
-	CHECK_STR(w.s.advice_rule, "damage");
+	CHECK_STR(w.s.advice[0].rule, "damage");
 	end(&w);
 
 	/* Not malloc's: no advice about it. */
@@ -270,6 +326,6 @@ TEST(the_c_library_spoke)
 	};
 	finish(&w);
 	CHECK_STR(w.s.item[0].rule, "abort");
-	CHECK(!w.s.advice);
+	CHECK(!w.s.n_advice);
 	end(&w);
 }
