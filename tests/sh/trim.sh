@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# What malloc_trim(0) really gives back is what was said before it was called,
+# within one part in a thousand.
+. "$SRC/tests/sh/tap"
+cd "$TMP"
+command -v jq >/dev/null || skip_all "no jq"
+
+# given MIX LEAST: at least LEAST bytes must come back.
+given() {
+	: >said
+	./trimmed "$1" >said &
+	pid=$!
+	n=0
+	until grep -q ready said || [ $((n += 1)) -gt 300 ]; do
+		sleep 0.1
+	done
+	"$HEAPCORE" analyze -q --json -p "$pid" >report.json
+	kill -USR1 "$pid"
+	wait "$pid"
+	real=$(tail -n 1 said)
+	told=$(jq '.allocators[0].trimmable_bytes' report.json)
+	off=$((told - real))
+	echo "told $told, given back $real"
+	[ "$real" -ge "$2" ] && [ "${off#-}" -le $((real / 1000)) ]
+}
+
+ok build $CC -O1 -pthread -o trimmed "$SRC/tests/truth/trimmed.c"
+"$HEAPCORE" analyze -q --only=where -p $$ >/dev/null 2>err || [ $? = 3 ] ||
+	skip_all "$(cat err)"
+ok "small blocks" given small 1
+ok "mixed blocks" given mixed 50000000
+ok "large blocks" given large 200000000
+finish
