@@ -14,6 +14,8 @@
 #define JSON_ONLY (SECTION_IN_JSON | SECTION_NO_WORD)
 /* Rows with a wider bound are not shown one by one. */
 #define TOO_WIDE 0.30
+/* For 20 % and for 5 % of the total, if blocks are small. */
+enum { FEW_SAMPLES = 100, GOOD_SAMPLES = 1500 };
 
 static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_TARGET] = { "target", JSON_ONLY | SECTION_ALWAYS_JSON },
@@ -680,6 +682,27 @@ static void note_covers(struct table *t, const struct replay_input *in)
 		     "95%% are to be expected.", holds, n);
 }
 
+/* Of a coarse rate and a small heap nothing is seen; say what would do. */
+static void note_coarse(struct table *t, const struct replay_input *in)
+{
+	uint64_t bytes = replay_exact_bytes(in->metric,
+					    &in->sites->total.exact);
+	uint64_t rate = 1;
+
+	if (!in->exact || in->replay->options.unit != UNIT_REQUESTED ||
+	    in->metric > METRIC_ALLOCATED ||
+	    in->replay->options.rate <= bytes / FEW_SAMPLES)
+		return;
+	while (rate < bytes / GOOD_SAMPLES)
+		rate *= 2;
+	table_row(t);
+	table_set_text(t, N_CODE, "coarse-rate");
+	table_printf(t, N_TEXT, "So few samples say little of sites; "
+		     "--rate=%" PRIu64 "%s would be good to some 5%% of the "
+		     "total.", rate >= KIB ? rate / KIB : rate,
+		     rate >= KIB ? "k" : "");
+}
+
 static void note_needed(struct table *t, const struct replay_input *in)
 {
 	char size[NUM_MAX];
@@ -720,6 +743,7 @@ static void build_notes(struct report *r, const struct replay_input *in)
 
 	t->form = TABLE_SENTENCES;
 	t->whole = true;
+	note_coarse(t, in);
 	note_covers(t, in);
 	note_needed(t, in);
 	if (in->replay->sampled) {

@@ -155,27 +155,41 @@ static void plot_axis(struct str *s, double seconds)
 		   middle, right);
 }
 
+/* "1.59G +-3.4% at 61.2 s"; without a sample "at most 1.9M" */
+static void add_estimate(struct str *s, const struct replay_input *in,
+			 const struct estimate *e)
+{
+	const struct replay *p = in->replay;
+	bool own = p->options.mark == MARK_PEAK;
+	double unseen = replay_unseen(p);
+	struct interval i = interval_score(e, fmax(unseen, 0));
+	char size[NUM_MAX];
+
+	if (!e->n) {
+		num_format_size(size, (uint64_t)i.high);
+		str_printf(s, unseen >= 0 ? "unseen, at most %s" : "unseen",
+			   size);
+		return;
+	}
+	num_format_size(size, e->value > 0 ? (uint64_t)e->value : 0);
+	str_adds(s, size);
+	if (unseen >= 0)
+		str_printf(s, " +-%.1f%%", 100 * interval_error(&i, e->value));
+	str_printf(s, " at %.3g s", replay_seconds(in,
+		own ? p->estimated_peak.tick : p->mark.tick));
+}
+
 /* "peak 1.59G +-3.4% at 61.2 s (exact 1.58G)" */
 static void plot_title(struct str *s, const struct replay_input *in)
 {
-	const struct replay *p = in->replay;
 	const struct site *all = &in->sites->total;
-	bool own = p->options.mark == MARK_PEAK;
-	double unseen = replay_unseen(p);
 	struct profile_figures f;
-	struct interval i;
 	char size[NUM_MAX];
 
 	profile_sum_get(&all->view[VIEW_MARKED], &f);
-	i = interval_score(&f.bytes, fmax(unseen, 0));
-	num_format_size(size, f.bytes.value > 0 ? (uint64_t)f.bytes.value : 0);
-	str_printf(s, "\n\n%-32s%s %s", "LIVE HEAP",
-		   p->options.mark == MARK_TIME ? "shown" : "peak", size);
-	if (unseen >= 0)
-		str_printf(s, " +-%.1f%%",
-			   100 * interval_error(&i, f.bytes.value));
-	str_printf(s, " at %.3g s", replay_seconds(in,
-		own ? p->estimated_peak.tick : p->mark.tick));
+	str_printf(s, "\n\n%-32s%s ", "LIVE HEAP",
+		   in->replay->options.mark == MARK_TIME ? "shown" : "peak");
+	add_estimate(s, in, &f.bytes);
 	num_format_size(size, all->exact.marked_bytes);
 	if (in->exact)
 		str_printf(s, " (exact %s)", size);
