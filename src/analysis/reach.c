@@ -273,12 +273,13 @@ static struct reach_group *group_of(struct grouper *gr,
 /* The size of the block at addr; a mapping of its own has more than we see. */
 static uint64_t block_size(struct grouper *gr, vaddr addr)
 {
-	uint64_t size = index_next(&gr->r->g->ix, addr) - addr;
+	const struct index *ix = &gr->r->g->ix;
+	vaddr next = index_next(ix, addr);
 	struct block b;
 
-	if (size >= 65536 && heap_find(gr->h, addr, &b))
+	if (!index_own(ix, next - ix->base) && heap_find(gr->h, addr, &b))
 		return b.size;
-	return size;
+	return next - addr;
 }
 
 static uint64_t first_word(struct grouper *gr, vaddr addr)

@@ -161,8 +161,14 @@ static void find_sizes(struct builder *b)
 			uint32_t block = w * 64 +
 				(uint32_t)__builtin_ctzll(used);
 			vaddr addr = index_addr_next(ix, &cursor, block);
-			uint64_t size = index_next(ix, addr) - addr;
+			vaddr next = index_next(ix, addr);
+			uint64_t size = next - addr;
+			struct block mapped;
 
+			/* A mapping of its own has more than we see. */
+			if (!index_own(ix, next - ix->base) &&
+			    heap_find(b->names->heap, addr, &mapped))
+				size = mapped.size;
 			b->size[block] = (uint32_t)min_u64(size >> ix->shift,
 							   UINT32_MAX);
 		}
