@@ -139,12 +139,19 @@ uint64_t rec_tick_slow(void);
 uint64_t rec_clock_ns(int clock);
 uint32_t rec_crc32c(const void *data, size_t n);
 
+/*
+ * The counter is read ahead of time by a processor that likes to: with other
+ * threads around, a block would be freed before it came.  The fence waits for
+ * what stands before.
+ */
 static inline uint64_t rec_tick(void)
 {
 #if defined(__x86_64__)
 	if (rec_likely(rec.counter)) {
 		uint32_t low, high;
 
+		if (rec.n_streams > 1)
+			__asm__ volatile("lfence" ::: "memory");
 		__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 		return (uint64_t)high << 32 | low;
 	}
@@ -152,6 +159,8 @@ static inline uint64_t rec_tick(void)
 	if (rec_likely(rec.counter)) {
 		uint64_t tick;
 
+		if (rec.n_streams > 1)
+			__asm__ volatile("isb" ::: "memory");
 		__asm__ volatile("mrs %0, cntvct_el0" : "=r"(tick));
 		return tick;
 	}

@@ -100,6 +100,17 @@ static bool extend(uint64_t offset, uint64_t size)
 	return true;
 }
 
+/* Going past this limit would not only fail but be a signal. */
+static bool over_limit(uint64_t end)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || end <= limit.rlim_cur)
+		return false;
+	errno = EFBIG;
+	return true;
+}
+
 static void fill_header(struct trace_file_header *h)
 {
 	memcpy(h->magic, TRACE_MAGIC, TRACE_MAGIC_SIZE);
@@ -146,7 +157,8 @@ bool rec_file_open(const char *path, bool fresh)
 	rec.file_ino = st.st_ino;
 	rec.file_end = TRACE_OPEN_ALIGN;
 	fill_header(&h);
-	return extend(0, TRACE_OPEN_ALIGN) && write_all(&h, sizeof(h), 0);
+	return !over_limit(TRACE_OPEN_ALIGN) && extend(0, TRACE_OPEN_ALIGN) &&
+	       write_all(&h, sizeof(h), 0);
 }
 
 /* Room at the file's end; less than asked for where there is not as much. */
@@ -161,7 +173,8 @@ static bool take_room(uint32_t *room)
 			rec_stop(TRACE_END_MAX, rec.max);
 			return false;
 		}
-		if (check_fd() && extend(rec.file_end, *room))
+		if (!over_limit(rec.file_end + *room) && check_fd() &&
+		    extend(rec.file_end, *room))
 			return true;
 		if (last) {
 			rec_stop(TRACE_END_FULL, (uint64_t)errno);
