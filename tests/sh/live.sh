@@ -61,13 +61,27 @@ start() {
 	pid=$!
 }
 
-# quiet: nothing in the process moves any more.
+# until_ok COMMAND...: waits until it succeeds; a machine may be very busy.
+until_ok() {
+	tries=0
+	until "$@"; do
+		[ $((tries += 1)) -lt 300 ] || { echo "in vain: $*"; return 1; }
+		sleep 0.1
+	done
+}
+
+# all_in STATES: of every thread, the state is one of these letters.
+all_in() { ! cat "/proc/$pid/task"/*/status | grep -q "^State:.[^$1]"; }
+threads() { [ "$(ls "/proc/$pid/task" | wc -l)" = "$1" ]; }
+
+# quiet: nothing in the process moves any more, nor wants to.
 quiet() {
 	last= now=-
 	n=0
 	while [ "$last" != "$now" ] && [ $((n += 1)) -lt 100 ]; do
 		last=$now
 		sleep 0.3
+		until_ok all_in S || return
 		now=$(cat "/proc/$pid/stat" "/proc/$pid/task"/*/stat |
 			cut -d' ' -f10,12,14,15)
 	done
@@ -75,23 +89,29 @@ quiet() {
 
 # What does not depend on who looks: a kernel core stores clean pages of a
 # mapping as soon as one page of it was written, lists threads in another
-# order, and does not know that a clean mapping is shared.
+# order, by which rows alike are sorted, and does not know that a clean mapping
+# is shared.  Of mappings that it does not store, it cannot tell what was ever
+# in memory, and who has not seen all of it knows bounds where the other has
+# figures.
 same_for_all='del(.target, .standout, .advice, .residency) |
 	.threads |= (sort_by(.tid) | map(del(.pc, .stack_pointer))) |
 	.mappings[] |= (.what |= sub("thread [0-9]+"; "thread") |
 		if .private then . else .flags |= sub("s$"; "p") end) |
+	(.accumulations, .retainers) |= sort |
+	.arenas[].thread_ids |= (tostring | split(" ") | sort) |
 	walk(if type == "object" then with_entries(select(.key |
 		test("stored|absent|resident|swapped|touched|zero_|upper_bound") | not))
 		else . end)'
 
 as_its_core() {
-	quiet
+	quiet || return
 	kill -STOP "$pid"
-	sleep 0.1
+	until_ok all_in T || return
 	"$HEAPCORE" analyze -q --json --only=all -p "$pid" >live.json ||
 		[ $? = 3 ] || return
-	kill -CONT "$pid"
-	core_of core "$pid" TRAP
+	# It dies as it goes on, before it does anything else.
+	kill -TRAP "$pid"
+	core_of core "$pid" CONT
 	"$HEAPCORE" analyze -q --json --only=all core >core.json ||
 		[ $? = 3 ] || return
 	jq -S "$same_for_all" live.json >live
@@ -108,17 +128,13 @@ held() {
 		grep -cE '^State:.[tT]|^TracerPid:.[1-9]' || :
 }
 
-# free_again: no thread is held, within a second.
-free_again() {
-	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		[ "$(held)" = 0 ] && return
-		sleep 0.1
-	done
-	return 1
-}
+# free_again: in the end, no thread is held.
+no_more_held() { [ "$(held)" = 0 ]; }
+free_again() { until_ok no_more_held; }
 
 if [ "$core_writer" = kernel ]; then
 	start "$TMP/threads" 16
+	until_ok threads 17 || :
 	ok "16 threads: as the core" as_its_core
 	for program in python3 perl php redis-server; do
 		if ! command -v $program >/dev/null; then
@@ -129,17 +145,20 @@ if [ "$core_writer" = kernel ]; then
 		python3) start "$(python3 -c 'import sys
 print(sys.executable)')" -c 'import time
 x = [str(i) * 50 for i in range(50000)]
-time.sleep(100)' ;;
+open("ready", "w").close()
+time.sleep(1000)' ;;
 		perl) start perl -e '$h{$_} = "x" x ($_ % 900) for 1 .. 30000;
-			sleep 100' ;;
+			open(my $f, ">", "ready"); close($f);
+			sleep 1000' ;;
 		php) start php -r '$a = [];
 			for ($i = 0; $i < 50000; $i++)
 				$a[] = str_repeat("y", $i % 3000);
-			sleep(100);' ;;
+			touch("ready");
+			sleep(1000);' ;;
 		redis-server) start redis-server --port 0 --save '' \
-			--unixsocket "$TMP/socket" --hz 1 ;;
+			--unixsocket ready --hz 1 ;;
 		esac
-		sleep 1
+		until_ok [ -e run/ready ] || :
 		if [ $program = redis-server ] &&
 			grep -q jemalloc "/proc/$pid/maps"; then
 			skip "$program: as the core" "it uses jemalloc"
@@ -154,8 +173,14 @@ fi
 
 # ---- under load ----
 
+# ran: it has used more of the processor than $before.
+cpu() { awk '{ print $14 }' "/proc/$pid/stat"; }
+ran() { [ "$(cpu)" -gt "$before" ]; }
+
 start "$TMP/threads" 4 busy
-sleep 0.3
+before=0
+until_ok threads 5 || :
+until_ok ran || :
 
 under_load() {
 	for i in $(seq "$attaches"); do
@@ -197,10 +222,8 @@ interrupted() {
 ok "interrupted: nothing is held" interrupted
 
 works() {
-	a=$(awk '{ print $14 }' "/proc/$pid/stat")
-	sleep 0.5
-	b=$(awk '{ print $14 }' "/proc/$pid/stat")
-	[ "$b" -gt "$a" ] && [ "$(ls "/proc/$pid/task" | wc -l)" = 5 ]
+	before=$(cpu)
+	until_ok ran && threads 5
 }
 ok "and it works on" works
 
@@ -229,13 +252,17 @@ make_root() {
 		printf 'x' >>"root/$file"
 	done
 }
+# inside: the program is there, with its threads; $pid.
+inside() {
+	pid=$(cat "/proc/$outer/task/$outer/children")
+	pid=${pid% }
+	[ "$pid" ] && [ "$(cat "/proc/$pid/comm")" = threads ] && threads 5
+}
 contained() {
 	make_root
 	unshare --mount --pid --fork --kill-child chroot root /threads 4 &
 	outer=$!
-	sleep 1
-	pid=$(cat "/proc/$outer/task/$outer/children")
-	pid=${pid% }
+	until_ok inside || return
 	"$HEAPCORE" analyze --json --only=all -p "$pid" >report
 	status=$?
 	kill $outer
@@ -255,7 +282,7 @@ fi
 replaced() {
 	cp "$(ldd "$TMP/threads" | sed -n 's/.*\(\/[^ ]*libc.so.6\).*/\1/p')" .
 	start env LD_LIBRARY_PATH="$TMP" "$TMP/threads" 2
-	quiet
+	until_ok threads 3 && quiet || return
 	rm libc.so.6
 	"$HEAPCORE" analyze --json --only=modules -p "$pid" >report
 	status=$?
