@@ -13,7 +13,7 @@ COREWALK = elf space pages own module symbol module_file \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc
-ANALYSIS = stored stack where usage fragment abortmsg damage standout \
+ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings reach refs dominate retain
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \

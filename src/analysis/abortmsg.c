@@ -342,3 +342,86 @@ void abortmsg_find(struct damage_abort *a, struct space *sp, struct heap *h)
 	if (sp->n_threads)
 		scan_stack(a, sp, h);
 }
+
+/* ---- which block was being freed ---- */
+
+enum {
+	MAX_FRAMES = 4096,		/* bytes from abort() up to free() */
+	MAX_ARENA_WORDS = 16,		/* of an arena, up to its fastbins */
+};
+
+/* The fastbins begin behind the lock and two words of flags at most. */
+static bool is_fastbin_head(struct space *sp, const struct arena *a,
+			    vaddr chunk)
+{
+	for (unsigned i = 1; a->addr && i < MAX_ARENA_WORDS; i++) {
+		uint64_t word;
+
+		if (space_word(sp, a->addr + i * sp->word, &word) &&
+		    word == chunk)
+			return true;
+	}
+	return false;
+}
+
+/* Is it what this message says of the block being freed? */
+static bool fits_message(const struct damage_abort *a, struct space *sp,
+			 const struct heap *h, const struct block *b)
+{
+	const struct cached *c;
+
+	if (!strcmp(a->code, "double-free-fasttop"))
+		return b->state == BLOCK_FAST && b->arena < h->n_arenas &&
+		       is_fastbin_head(sp, &h->arenas[b->arena], b->start);
+	if (strcmp(a->code, "double-free-tcache"))
+		return b->state == BLOCK_UNSORTED || b->state == BLOCK_BINNED;
+	c = b->state == BLOCK_CACHED ? heap_cached(h, b->start) : NULL;
+	return c && c->cache < h->n_caches &&
+	       h->caches[c->cache].tid == sp->threads[0].tid;
+}
+
+static bool holds_word(const uint8_t *bytes, uint64_t n, unsigned word,
+		       vaddr value)
+{
+	for (uint64_t i = 0; i + word <= n; i += word)
+		if (!memcmp(bytes + i, &value, word))
+			return true;
+	return false;
+}
+
+/*
+ * free() has the address it was given, _int_free() that and the chunk, two
+ * words before, and both keep them on the stack.  A block of which both are
+ * there, and that is in the list the message speaks of, is the one: unless
+ * there are two such.
+ */
+void abortmsg_find_block(struct damage_abort *a, struct space *sp,
+			 struct heap *h)
+{
+	uint8_t stack[MAX_FRAMES];
+	unsigned word = sp->word;
+	struct block b;
+	uint64_t n;
+
+	if (!a->code || strncmp(a->code, "double-free-", 12) ||
+	    !sp->n_threads)
+		return;
+	n = space_read(sp, round_down(sp->threads[0].sp, word), stack,
+		       sizeof(stack));
+	for (uint64_t i = 0; i + word <= n; i += word) {
+		vaddr value = 0;
+
+		memcpy(&value, stack + i, word);
+		if (!heap_find(h, value, &b) || b.addr != value ||
+		    (a->has_block && b.addr == a->block.addr) ||
+		    !holds_word(stack, n, word, b.start) ||
+		    !fits_message(a, sp, h, &b))
+			continue;
+		if (a->has_block) {
+			a->has_block = false;
+			return;
+		}
+		a->has_block = true;
+		a->block = b;
+	}
+}

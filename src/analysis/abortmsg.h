@@ -20,4 +20,8 @@ void abortmsg_explain(struct damage_abort *a, const char *text);
 /* Find and explain the message; a->found says whether. */
 void abortmsg_find(struct damage_abort *a, struct space *sp, struct heap *h);
 
+/* After a double free, the block; a->has_block says whether it is known. */
+void abortmsg_find_block(struct damage_abort *a, struct space *sp,
+			 struct heap *h);
+
 #endif

@@ -7,15 +7,13 @@
 #include <string.h>
 
 #include "analysis/abortmsg.h"
+#include "analysis/fill.h"
 #include "analysis/planes.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 
-enum {
-	FILL_REACH = 4096,	/* how far a fill is followed, each way */
-	MAX_LINKS = 2 << 20,	/* blocks looked at for broken links */
-};
+enum { MAX_LINKS = 2 << 20 };	/* blocks looked at for broken links */
 
 const char *damage_kind_name(enum damage_kind kind)
 {
@@ -66,80 +64,7 @@ static bool block_starting(struct heap *h, vaddr start, struct block *ret)
 	return true;
 }
 
-/* ---- what was written ---- */
-
-static bool printable(uint8_t c)
-{
-	return c >= 0x20 && c < 0x7f;
-}
-
-/* Does a byte fit the fill that the damaged word begins? */
-static bool fits(enum damage_fill fill, uint8_t want, uint8_t c)
-{
-	return fill == FILL_TEXT ? printable(c) : c == want;
-}
-
-/* Follow a fill of bytes from [from, to) on, both ways. */
-static void follow_fill(struct damage_case *d, struct space *sp,
-			enum damage_fill fill, vaddr from, vaddr to)
-{
-	uint8_t want = 0, c;
-	vaddr low = from, high = to;
-
-	if (!space_u8(sp, from, &want))
-		return;
-	while (from - low < FILL_REACH && low && space_u8(sp, low - 1, &c) &&
-	       fits(fill, want, c))
-		low--;
-	while (high - to < FILL_REACH && space_u8(sp, high, &c) &&
-	       fits(fill, want, c))
-		high++;
-	/* A few printable bytes beside a fill make it no text. */
-	if (high - low <= d->fill_bytes + d->fill_bytes / 4)
-		return;
-	d->fill = fill;
-	d->fill_addr = low;
-	d->fill_bytes = high - low;
-}
-
-/* The first byte of the word that is not printable text. */
-static unsigned text_bytes(uint64_t value, unsigned word)
-{
-	unsigned n = 0;
-
-	while (n < word && printable((uint8_t)(value >> 8 * n)))
-		n++;
-	/* The zero that ends a string may have been written too. */
-	return n == word || !(value >> 8 * n) ? n : 0;
-}
-
-static bool one_byte_repeated(uint64_t value, unsigned word)
-{
-	uint64_t all = UINT64_C(0x0101010101010101) * (value & 0xff);
-
-	return value == (word == 4 ? (uint32_t)all : all);
-}
-
-/* What the damaged word is part of: one byte repeated, or longer text. */
-static void find_fill(struct damage_case *d, struct space *sp)
-{
-	unsigned word = sp->word;
-	unsigned n = text_bytes(d->value, word);
-
-	if (!d->has_value)
-		return;
-	if (one_byte_repeated(d->value, word))
-		follow_fill(d, sp, d->value ? FILL_REPEATED : FILL_ZERO,
-			    d->addr, d->addr + word);
-	if (n >= 2)
-		follow_fill(d, sp, FILL_TEXT, d->addr, d->addr + n);
-	if (d->fill == FILL_NONE && d->value > 65536 &&
-	    space_seg(sp, d->value)) {
-		d->fill = FILL_ADDRESS;
-		d->fill_addr = d->addr;
-		d->fill_bytes = word;
-	}
-}
+/* ---- the damaged word ---- */
 
 static void copy_dump(struct damage_case *d, struct space *sp)
 {
@@ -178,7 +103,7 @@ static void read_value(struct damage_case *d, struct space *sp)
 	if (!space_word(sp, d->addr, &value))
 		return;
 	set_value(d, sp, value);
-	find_fill(d, sp);
+	fill_find(d, sp);
 }
 
 /* ---- one case ---- */
@@ -240,6 +165,16 @@ static const char *use_words(const struct block *b)
 	       b->state == BLOCK_OVERHEAD ? "malloc's own" : "free";
 }
 
+/* The culprit first: it is what one has to look at. */
+static void say_overflow(struct str *s, const struct damage_case *d,
+			 const char *what)
+{
+	str_printf(s, "%" PRIu64 " usable bytes at 0x%" PRIx64 ", %s, were "
+		   "written past their end: %s behind them, at 0x%" PRIx64
+		   ", %s", d->before.usable, d->before.addr,
+		   use_words(&d->before), what, d->addr, fill_words(d));
+}
+
 static void say_before(struct str *s, const struct damage_case *d)
 {
 	if (!d->has_before) {
@@ -249,15 +184,17 @@ static void say_before(struct str *s, const struct damage_case *d)
 	str_printf(s, "; the block before it is 0x%" PRIx64 ", %" PRIu64
 		   " usable bytes, %s", d->before.addr, d->before.usable,
 		   use_words(&d->before));
-	if (d->kind == DAMAGE_OVERFLOW)
-		str_adds(s, ": it was written past its end");
-	else if (d->kind == DAMAGE_UNKNOWN)
+	if (d->kind == DAMAGE_UNKNOWN)
 		str_adds(s, ": an overflow out of it is the usual cause");
 }
 
 static void say_header(struct str *s, const struct damage_case *d,
 		       const char *what)
 {
+	if (d->kind == DAMAGE_OVERFLOW) {
+		say_overflow(s, d, what);
+		return;
+	}
 	str_printf(s, "%s at 0x%" PRIx64 " ", what, d->addr);
 	if (d->kind == DAMAGE_NOT_IN_FILE) {
 		str_adds(s, "is not in the file");
@@ -266,7 +203,8 @@ static void say_header(struct str *s, const struct damage_case *d,
 	str_adds(s, fill_words(d));
 	if (d->kind == DAMAGE_UNDERFLOW)
 		str_adds(s, ", written together with the block it belongs "
-			 "to, from before its start");
+			 "to: from before its start, or from just past the end "
+			 "of the block before it");
 	say_before(s, d);
 }
 
@@ -359,7 +297,21 @@ static bool leads_to(const struct space *sp, vaddr at, uint64_t word,
 	       plain == user;
 }
 
-/* The link that leads to chunk, where no block begins. */
+/* Does a link of this block lead to chunk?  Its address. */
+static vaddr link_of(struct judge *j, vaddr user, vaddr chunk)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		vaddr at = user + i * j->sp->word;
+		uint64_t word;
+
+		if (space_word(j->sp, at, &word) &&
+		    leads_to(j->sp, at, word, chunk))
+			return at;
+	}
+	return 0;
+}
+
+/* The link that leads to chunk, where no block begins, in a free block. */
 static bool find_link(struct judge *j, struct damage_case *d,
 		      const struct heap_extent *x, vaddr chunk)
 {
@@ -367,33 +319,56 @@ static bool find_link(struct judge *j, struct damage_case *d,
 
 	for (; j->links && g < planes_granules(x);
 	     g = planes_next_odd(x, g + 1)) {
-		vaddr user = planes_addr(x, g) + x->user_off;
-
 		j->links--;
-		for (unsigned i = 0; i < 2; i++) {
-			vaddr at = user + i * j->sp->word;
-			uint64_t word;
-
-			if (!block_state_free(planes_state(x, g)) ||
-			    planes_state(x, g) == BLOCK_TOP ||
-			    !space_word(j->sp, at, &word) ||
-			    !leads_to(j->sp, at, word, chunk))
-				continue;
-			d->addr = at;
-			return heap_find(j->h, at, &d->block);
-		}
+		if (!block_state_free(planes_state(x, g)) ||
+		    planes_state(x, g) == BLOCK_TOP)
+			continue;
+		d->addr = link_of(j, planes_addr(x, g) + x->user_off, chunk);
+		if (d->addr)
+			return heap_find(j->h, d->addr, &d->block);
 	}
 	return false;
 }
 
-static bool find_link_in_arena(struct judge *j, struct damage_case *d,
-			       vaddr chunk)
+/*
+ * The block with the link may have been handed out since, and its link with
+ * it: the list now begins where the link led.  Then it is a block in use whose
+ * first word is the link.  One that holds an ordinary value may be there by
+ * chance, so it must be the only one.
+ */
+static bool find_stale(struct judge *j, struct damage_case *d,
+		       const struct heap_extent *x, vaddr chunk)
+{
+	struct heap_iter it;
+	struct block b;
+	unsigned n = 0;
+
+	heap_iter_range(&it, j->h, x->start, x->end);
+	while (j->links && n < 2 && heap_iter_next(&it, &b)) {
+		uint64_t word;
+
+		j->links--;
+		if (b.state != BLOCK_USED || b.usable < j->sp->word ||
+		    !space_word(j->sp, b.addr, &word) ||
+		    !leads_to(j->sp, b.addr, word, chunk))
+			continue;
+		d->block = b;
+		d->addr = b.addr;
+		n++;
+	}
+	return n == 1;
+}
+
+static bool find_in_arena(struct judge *j, struct damage_case *d, vaddr chunk,
+			  bool (*find)(struct judge *j, struct damage_case *d,
+				       const struct heap_extent *x,
+				       vaddr chunk))
 {
 	for (size_t i = 0; i < j->h->n_extents; i++) {
 		const struct heap_extent *x = &j->h->extents[i];
 
 		if (x->kind == EXTENT_BLOCKS && x->arena == d->arena &&
-		    find_link(j, d, x, chunk))
+		    find(j, d, x, chunk))
 			return true;
 	}
 	return false;
@@ -420,7 +395,8 @@ static void member_case(struct judge *j, struct damage_case *d, vaddr chunk)
 		return;
 	}
 	d->kind = DAMAGE_USE_AFTER_FREE;
-	d->has_block = find_link_in_arena(j, d, chunk);
+	d->has_block = find_in_arena(j, d, chunk, find_link) ||
+		find_in_arena(j, d, chunk, find_stale);
 	if (!d->has_block) {
 		/* What it leads to is what somebody wrote: not for the text. */
 		d->addr = 0;
@@ -430,9 +406,15 @@ static void member_case(struct judge *j, struct damage_case *d, vaddr chunk)
 		return;
 	}
 	read_value(d, sp);
-	str_printf(s, "the link at 0x%" PRIx64 " in the free block 0x%" PRIx64
-		   " leads to no block: it was written to after it was freed",
-		   d->addr, d->block.addr);
+	str_printf(s, "%" PRIu64 " usable bytes at 0x%" PRIx64 " were written "
+		   "to after they were freed: ", d->block.usable,
+		   d->block.addr);
+	if (d->block.state == BLOCK_USED)
+		str_adds(s, "what was the block's link leads to no block; it "
+			 "has been handed out again since");
+	else
+		str_printf(s, "the block's link at 0x%" PRIx64 " leads to no "
+			   "block", d->addr);
 }
 
 static void cache_case(struct judge *j, struct damage_case *d, vaddr cache)
@@ -458,8 +440,8 @@ static const struct {
 	{ "bad-top-size", header_case, 0 },
 	{ "double-free", double_free_case, 0 },
 	{ "bad-footer", footer_case, 1 },
-	{ "broken-tcache", cache_case, 1 },
-	{ "bad-list-member", member_case, 2 },
+	{ "bad-list-member", member_case, 1 },
+	{ "broken-tcache", cache_case, 2 },
 };
 
 static int judge_of(const struct heap_note *note)
@@ -511,6 +493,7 @@ void damage_init(struct damage *d, struct space *sp, struct heap *h)
 
 	*d = (struct damage){ 0 };
 	abortmsg_find(&d->abort, sp, h);
+	abortmsg_find_block(&d->abort, sp, h);
 	for (size_t i = 0; i < h->n_notes; i++) {
 		int which = judge_of(&h->notes[i]);
 
@@ -528,8 +511,10 @@ void damage_init(struct damage *d, struct space *sp, struct heap *h)
 
 void damage_fini(struct damage *d)
 {
-	for (size_t i = 0; i < d->n_cases; i++)
+	for (size_t i = 0; i < d->n_cases; i++) {
 		free(d->cases[i].text);
+		free(d->cases[i].fill_text);
+	}
 	free(d->cases);
 	*d = (struct damage){ 0 };
 }
@@ -674,8 +659,16 @@ static void say_extent(struct str *s, const struct damage_at *a,
 	}
 }
 
+const char *damage_why_text(const struct space *sp, enum space_why why)
+{
+	if (strcmp(sp->kind, "process"))
+		return why == SPACE_OK ? "in the file" : space_why_text(why);
+	return why == SPACE_UNDUMPED ? "not copied from the process" :
+	       space_why_text(why);
+}
+
 static void say_place(struct str *s, const struct damage_at *a,
-		      const struct heap *h)
+		      const struct space *sp, const struct heap *h)
 {
 	if (!a->seg)
 		str_adds(s, "not mapped");
@@ -688,7 +681,8 @@ static void say_place(struct str *s, const struct damage_at *a,
 	else
 		str_adds(s, "mapped");
 	if (a->seg && a->why != SPACE_OK)
-		str_printf(s, "; its bytes are %s", space_why_text(a->why));
+		str_printf(s, "; its bytes are %s",
+			   damage_why_text(sp, a->why));
 	if (a->note_addr)
 		str_printf(s, "; damaged at 0x%" PRIx64, a->note_addr);
 }
@@ -714,7 +708,7 @@ void damage_at_init(struct damage_at *a, struct space *sp, struct heap *h,
 	find_note(a, h);
 	str_init(&s);
 	str_printf(&s, "0x%" PRIx64 " is ", addr);
-	say_place(&s, a, h);
+	say_place(&s, a, sp, h);
 	a->text = str_take(&s);
 }
 

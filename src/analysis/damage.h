@@ -27,6 +27,8 @@ struct damage_abort {
 	const char *code;	/* "corrupted-top-size" */
 	const char *noticed;	/* what glibc noticed */
 	const char *meaning;	/* what that usually means, what to look at */
+	bool has_block;
+	struct block block;	/* the one that was being freed */
 };
 
 enum damage_kind {
@@ -46,7 +48,10 @@ enum damage_fill {
 	FILL_ZERO,
 };
 
-enum { DAMAGE_SIDE = 32 };	/* bytes shown on each side of a header */
+enum {
+	DAMAGE_SIDE = 32,	/* bytes shown on each side of a header */
+	DAMAGE_TEXT = 64,	/* bytes of a text that are shown */
+};
 
 struct damage_case {
 	size_t note;		/* index in heap.notes */
@@ -68,6 +73,8 @@ struct damage_case {
 	uint32_t dump_n;
 	uint64_t fill_bytes;	/* length of the text or the fill around addr */
 	vaddr fill_addr;	/* where it starts */
+	/* FILL_TEXT: it, escaped, up to DAMAGE_TEXT bytes; target's bytes. */
+	char *fill_text;	/* owned; or NULL */
 	char *text;		/* owned; one sentence without target's bytes */
 };
 
@@ -86,6 +93,9 @@ void damage_fini(struct damage *d);
 const char *damage_kind_name(enum damage_kind kind);
 /* "text", "repeated", ... */
 const char *damage_fill_name(enum damage_fill fill);
+
+/* Why there is no byte, in words that fit what was opened. */
+const char *damage_why_text(const struct space *sp, enum space_why why);
 
 /* What is at an address. */
 struct damage_at {

@@ -134,11 +134,16 @@ static void rule_damage(struct judge *j)
 {
 	const struct damage *d = j->in->damage;
 	uint64_t n = d->n_cases + d->cases_dropped;
+	char block[80] = "";
 
+	if (d->abort.has_block)
+		snprintf(block, sizeof(block), ": 0x%" PRIx64 ", %" PRIu64
+			 " usable bytes", d->abort.block.addr,
+			 d->abort.block.usable);
 	if (d->abort.code)
 		standout_add(j->s, "abort", UINT64_MAX,
-			     "glibc ended the process: %s.  Usual cause: %s.",
-			     d->abort.noticed, d->abort.meaning);
+			     "glibc ended the process: %s%s.  Usual cause: "
+			     "%s.", d->abort.noticed, block, d->abort.meaning);
 	else if (d->abort.found)
 		standout_add(j->s, "abort", UINT64_MAX,
 			     "The C library ended the process with a message.");

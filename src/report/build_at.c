@@ -83,8 +83,7 @@ static void build_at_object(struct report *r, const struct report_input *in)
 	table_set(t, T_ADDRESS, a->addr);
 	if (a->text)
 		table_set_text(t, T_TEXT, a->text);
-	table_set_text(t, T_WHY, a->why == SPACE_OK ? "in the file"
-						    : space_why_text(a->why));
+	table_set_text(t, T_WHY, damage_why_text(in->sp, a->why));
 	if (a->map)
 		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64
 			     ", %s", a->map->start, a->map->end,
@@ -119,8 +118,25 @@ static void add_neighbour(struct table *t, const char *which,
 	table_set_text(t, E_STATE, block_state_name(b->state));
 }
 
-static void build_neighbours(struct report *r, const struct damage_at *a)
+/* What lies behind the block may be what could not be decoded. */
+static void add_undecoded(struct table *t, struct heap *h,
+			  const struct damage_at *a)
 {
+	const struct heap_extent *x =
+		heap_extent_at(h, a->block.start + a->block.size);
+
+	if (!x || x->kind != EXTENT_UNDECODED)
+		return;
+	table_row(t);
+	table_set_text(t, E_WHICH, "after");
+	table_set(t, E_ADDRESS, x->start);
+	table_set(t, E_SIZE, x->end - x->start);
+	table_set_text(t, E_STATE, "not decoded");
+}
+
+static void build_neighbours(struct report *r, const struct report_input *in)
+{
+	const struct damage_at *a = in->at;
 	struct table *t = report_add(r, SECTION_AT, "neighbours",
 				     "NEIGHBOURS", neighbour_columns,
 				     E_COLUMNS);
@@ -131,10 +147,17 @@ static void build_neighbours(struct report *r, const struct damage_at *a)
 		add_neighbour(t, "this", &a->block);
 	if (a->has_after)
 		add_neighbour(t, "after", &a->after);
+	else if (a->has_block)
+		add_undecoded(t, in->heap, a);
 }
 
 enum { X_ADDRESS, X_HEX, X_TEXT, X_COLUMNS };
-enum { DUMP_LINE = 16, DUMP_LINES = 16, DUMP_BEFORE = 16 };
+enum {
+	DUMP_LINE = 16,
+	DUMP_LINES = 16,
+	DUMP_BEFORE = 16,
+	DUMP_AROUND = 64,	/* on each side of a damaged place */
+};
 
 static const struct column byte_columns[X_COLUMNS] = {
 	[X_ADDRESS] = COLUMN("address", "", ADDR,
@@ -165,29 +188,77 @@ static void add_bytes(struct table *t, struct space *sp, vaddr addr)
 	table_set_text(t, X_TEXT, text);
 }
 
+struct span {
+	vaddr start, end;
+};
+
 /* From the block's header on, or around an address in no block. */
+static struct span span_at(const struct damage_at *a)
+{
+	struct span span = { .start = round_down(a->addr, DUMP_LINE) };
+
+	if (a->has_block && a->addr - a->block.start <
+	    DUMP_LINE * (DUMP_LINES - 1))
+		span.start = a->block.start;
+	else if (span.start >= DUMP_BEFORE)
+		span.start -= DUMP_BEFORE;
+	if (!add_ok(span.start, DUMP_LINE * DUMP_LINES, &span.end))
+		span.end = UINT64_MAX;
+	/* One line more than the block: what an overflow would hit. */
+	if (a->has_block)
+		span.end = min_u64(span.end, a->block.start + a->block.size +
+				   DUMP_LINE);
+	return span;
+}
+
+/* Of a block that damage begins in: over its end, and what lies there now. */
+static struct span span_of_damage(const struct damage *d,
+				  const struct damage_at *a)
+{
+	struct span span = { 0 };
+
+	for (size_t i = 0; i < d->n_cases; i++) {
+		const struct damage_case *c = &d->cases[i];
+
+		if (!a->has_block || !c->has_before || !c->addr ||
+		    c->before.start != a->block.start)
+			continue;
+		span.start = max_u64(a->block.start,
+				     round_down(c->addr, DUMP_LINE) -
+				     DUMP_AROUND);
+		if (!add_ok(span.start, 2 * DUMP_AROUND + DUMP_LINE,
+			    &span.end))
+			span.end = UINT64_MAX;
+		break;
+	}
+	return span;
+}
+
+static void add_span(struct table *t, struct space *sp, struct span span)
+{
+	for (vaddr at = span.start; at < span.end && at >= span.start;
+	     at += DUMP_LINE)
+		add_bytes(t, sp, at);
+}
+
 static void build_bytes(struct report *r, struct space *sp,
-			const struct damage_at *a)
+			const struct damage *d, const struct damage_at *a)
 {
 	struct table *t = report_add(r, SECTION_AT, "bytes", "BYTES",
 				     byte_columns, X_COLUMNS);
-	vaddr start = round_down(a->addr, DUMP_LINE);
-	vaddr end;
+	struct span first = span_at(a);
+	struct span second = span_of_damage(d, a);
 
 	t->whole = true;
-	if (a->has_block && a->addr - a->block.start <
-	    DUMP_LINE * (DUMP_LINES - 1))
-		start = a->block.start;
-	else if (start >= DUMP_BEFORE)
-		start -= DUMP_BEFORE;
-	if (!add_ok(start, DUMP_LINE * DUMP_LINES, &end))
-		end = UINT64_MAX;
-	/* One line more than the block: what an overflow would hit. */
-	if (a->has_block)
-		end = min_u64(end, a->block.start + a->block.size +
-			      DUMP_LINE);
-	for (vaddr at = start; at < end && at >= start; at += DUMP_LINE)
-		add_bytes(t, sp, at);
+	/* Of a large block the beginning is enough then. */
+	if (second.start > first.end && first.start + DUMP_AROUND < first.end)
+		first.end = first.start + DUMP_AROUND;
+	if (second.end && second.start <= first.end) {
+		first.end = max_u64(first.end, second.end);
+		second.end = 0;
+	}
+	add_span(t, sp, first);
+	add_span(t, sp, second);
 }
 
 void build_at(struct report *r, const struct report_input *in)
@@ -195,8 +266,8 @@ void build_at(struct report *r, const struct report_input *in)
 	if (!in->at)
 		return;
 	build_at_object(r, in);
-	build_neighbours(r, in->at);
+	build_neighbours(r, in);
 	build_at_refs(r, in);
 	if (!r->options->redact)
-		build_bytes(r, in->sp, in->at);
+		build_bytes(r, in->sp, in->damage, in->at);
 }

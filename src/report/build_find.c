@@ -72,7 +72,7 @@ void build_standout(struct report *r, const struct report_input *in)
 enum {
 	N_SENTENCE, N_CODE, N_ARENA, N_ADDRESS, N_SKIPPED, N_TEXT, N_KIND,
 	N_MEANING, N_FILL, N_BEFORE, N_BEFORE_SIZE, N_BEFORE_STATE, N_VALUE,
-	N_VALUE_TEXT, N_MINOR, N_COLUMNS
+	N_VALUE_TEXT, N_WRITTEN, N_MINOR, N_COLUMNS
 };
 
 static const struct column finding_columns[N_COLUMNS] = {
@@ -97,6 +97,8 @@ static const struct column finding_columns[N_COLUMNS] = {
 			   .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
 	[N_VALUE_TEXT] = COLUMN("value_text", "", TEXT,
 				.flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
+	[N_WRITTEN] = COLUMN("written_text", "", TEXT,
+			     .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
 	[N_MINOR] = COLUMN("minor", "", FLAG, .flags = COLUMN_NO_TEXT),
 };
 
@@ -135,8 +137,9 @@ static void set_sentence(struct table *t, const struct report *r,
 	if (c && c->text && c->text[0])
 		str_printf(&s, ".  %c%s.", toupper((unsigned char)c->text[0]),
 			   c->text + 1);
-	if (c && c->fill == FILL_TEXT && !r->options->redact)
-		str_printf(&s, "  Its bytes read \"%s\".", c->value_text);
+	if (c && c->fill_text && !r->options->redact)
+		str_printf(&s, "  What was written reads \"%s\".",
+			   c->fill_text);
 	table_set_bytes(t, N_SENTENCE, s.text, s.len);
 	str_fini(&s);
 }
@@ -157,6 +160,8 @@ static void set_case(struct table *t, const struct damage_case *c)
 		table_set(t, N_VALUE, c->value);
 		table_set_text(t, N_VALUE_TEXT, c->value_text);
 	}
+	if (c->fill_text)
+		table_set_text(t, N_WRITTEN, c->fill_text);
 }
 
 /*
@@ -235,13 +240,19 @@ void build_findings(struct report *r, const struct report_input *in)
 }
 
 enum {
-	D_TEXT, D_CODE, D_NOTICED, D_MEANING, D_ADDRESS, D_ON_STACK, D_COLUMNS
+	D_TEXT, D_CODE, D_NOTICED, D_BLOCK_TEXT, D_BLOCK, D_BLOCK_SIZE,
+	D_MEANING, D_ADDRESS, D_ON_STACK, D_COLUMNS
 };
 
 static const struct column abort_columns[D_COLUMNS] = {
 	[D_TEXT] = COLUMN("text", "it said", TEXT, .flags = COLUMN_CONTENT),
 	[D_CODE] = COLUMN("code", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[D_NOTICED] = COLUMN("noticed", "it noticed", TEXT),
+	[D_BLOCK_TEXT] = COLUMN("block_text", "that block is", TEXT,
+				.flags = COLUMN_NO_DATA),
+	[D_BLOCK] = COLUMN("block", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[D_BLOCK_SIZE] = COLUMN("block_size", "", BYTES,
+				.flags = COLUMN_NO_TEXT),
 	[D_MEANING] = COLUMN("meaning", "which means", TEXT),
 	[D_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
 	[D_ON_STACK] = COLUMN("on_stack", "", FLAG, .flags = COLUMN_NO_TEXT),
@@ -263,6 +274,12 @@ void build_abort(struct report *r, const struct report_input *in)
 		table_set_text(t, D_CODE, a->code);
 	if (a->noticed)
 		table_set_text(t, D_NOTICED, a->noticed);
+	if (a->has_block) {
+		table_printf(t, D_BLOCK_TEXT, "0x%" PRIx64 ", %" PRIu64
+			     " usable bytes", a->block.addr, a->block.usable);
+		table_set(t, D_BLOCK, a->block.addr);
+		table_set(t, D_BLOCK_SIZE, a->block.size);
+	}
 	if (a->meaning)
 		table_set_text(t, D_MEANING, a->meaning);
 	table_set(t, D_ADDRESS, a->addr);

@@ -365,8 +365,6 @@ void report_add_word(struct str *s, const char *word)
 	str_addc(s, '\'');
 }
 
-/* The last lines name the next two commands. */
-static void add_more(struct str *s, const struct report_input *in)
 /* The block that a look at the damage should begin with; 0: none is known. */
 static vaddr culprit(const struct damage *d)
 {
@@ -378,7 +376,7 @@ static vaddr culprit(const struct damage *d)
 		if (c->has_block)
 			return c->block.addr;
 	}
-	return 0;
+	return d->abort.has_block ? d->abort.block.addr : 0;
 }
 
 static bool has_large_blocks(const struct usage *u)
@@ -420,6 +418,8 @@ static void add_command(struct str *s, const char *first,
 		   n < 80 ? " " : " \\\n        ", target->text);
 }
 
+/* The last lines name the next two commands. */
+static void add_more(struct str *s, const struct report_input *in)
 {
 	struct str options, target;
 

@@ -47,6 +47,24 @@ sys.exit(at["block"] != sys.argv[1] or at["state"] != "used" or
          at["usable"] != 72)' "$culprit"
 }
 ok "the block to blame, by its address" blame
+# Its text, the header that it runs over, and what lies behind that.
+bytes() {
+	python3 -c '
+import json
+doc = json.load(open("at.json"))
+text = "".join(line["ascii"] for line in doc["bytes"])
+print(text, doc["neighbours"])
+assert "abcdefghijkl" in text and "AndMoreA" in text
+assert int(doc["bytes"][-1]["address"], 16) >= int(doc["at"]["block"], 16) + 96
+assert doc["neighbours"][-1]["state"] == "not decoded"
+finding = json.load(open("report.json"))["findings"][0]
+print(finding)
+assert finding["written_text"].startswith("abcdefghijkl")
+assert finding["written_text"].endswith("...")
+assert finding["meaning"].startswith("72 usable bytes at " +
+                                     doc["at"]["block"])'
+}
+ok "its bytes, over the header behind it" bytes
 ok "the top overwritten" facts next_header top
 ok "memory that was never touched" facts not_touched
 ok "each wrong fact is noticed" noticed not_touched

@@ -54,8 +54,13 @@ int main(int argc, char **argv)
 		*(volatile int *)16 = 1;
 	/* As a string that is too long for the last block would. */
 	mapped = malloc(56);
+	if (!strcmp(argv[1], "twice")) {
+		free(mapped);
+		free(mapped);
+	}
 	n = 64;
-	memset(mapped, 'x', n);
+	memcpy(mapped, "a name that is longer than the block that it is for, "
+	       "by a word", n);
 	free(malloc(70000));
 	free(mapped);
 	free(malloc(70000));
@@ -105,7 +110,7 @@ documents() {
 		printf 'target.%s\n' stopped_s torn
 		echo advice.command
 	fi
-	for core in core.1234 core.damaged; do
+	for core in core.1234 core.damaged core.twice; do
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1
 		keys $core.json
@@ -168,6 +173,7 @@ ok "build" "$CC" -O0 -fno-builtin -w -pthread -o prog prog.c
 [ -x prog ] || finish
 ok "a core" make_core core.1234 "$TMP/prog" fault "$(printf 'caf\351')"
 ok "another" make_core core.damaged "$TMP/prog" damage
+ok "and one of a double free" make_core core.twice "$TMP/prog" twice
 [ -s core.1234 ] && [ -s core.damaged ] || finish
 
 ./prog wait &

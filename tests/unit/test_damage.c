@@ -310,9 +310,11 @@ TEST(text_written_past_the_end)
 	CHECK_U64(c->dump_addr, HEAP + 0x98 - DAMAGE_SIDE);
 	CHECK_U64(c->dump_n, 2 * DAMAGE_SIDE + 8);
 	CHECK_MEM(c->dump + DAMAGE_SIDE, "AAAABBBB", 8);
-	CHECK_STR(c->text, "the size field at 0x10000098 holds text; the "
-		  "block before it is 0x10000070, 40 usable bytes, in use: "
-		  "it was written past its end");
+	CHECK_STR(c->text, "40 usable bytes at 0x10000070, in use, were "
+		  "written past their end: the size field behind them, at "
+		  "0x10000098, holds text");
+	CHECK_STR(c->fill_text, "0123456789012345678901234567890123456789"
+		  "AAAABBBB");
 	/* No byte of the target in the sentence. */
 	CHECK(!strstr(c->text, "AAAA"));
 	end(&w);
@@ -388,9 +390,11 @@ TEST(double_frees_are_told_apart)
 	CHECK_STR(w.d.cases[0].text, "the block 0x100000a0 is in two free "
 		  "lists, or twice in one: it was freed twice");
 	CHECK_STR(damage_kind_name(w.d.cases[1].kind), "use-after-free");
-	CHECK_STR(damage_kind_name(w.d.cases[2].kind), "use-after-free");
-	CHECK_U64(w.d.cases[2].addr, HEAP + 0x150);
-	CHECK_STR(damage_kind_name(w.d.cases[4].kind), "unknown");
+	CHECK_STR(damage_kind_name(w.d.cases[2].kind), "unknown");
+	CHECK_STR(damage_kind_name(w.d.cases[3].kind), "use-after-free");
+	CHECK_U64(w.d.cases[3].addr, HEAP + 0x150);
+	/* A list that is cut says the least: it comes last. */
+	CHECK_U64(w.d.cases[4].addr, HEAP + 0x10);
 	end(&w);
 }
 
@@ -420,10 +424,143 @@ TEST(links_that_lead_nowhere)
 	CHECK_STR(damage_fill_name(w.d.cases[0].fill), "repeated");
 	CHECK_U64(w.d.cases[1].addr, HEAP + 0xd0);
 	CHECK_U64(w.d.cases[2].addr, HEAP + 0xa0);
-	CHECK_STR(w.d.cases[2].text, "the link at 0x100000a0 in the free block"
-		  " 0x100000a0 leads to no block: it was written to after it "
-		  "was freed");
+	CHECK_STR(w.d.cases[2].text, "40 usable bytes at 0x100000a0 were "
+		  "written to after they were freed: the block's link at "
+		  "0x100000a0 leads to no block");
 	end(&w);
+}
+
+/* A link that was handed out with its block: the list begins where it led. */
+TEST(a_link_in_a_block_handed_out_again)
+{
+	struct world w;
+	uint64_t text = 0;
+	vaddr at = HEAP + 0xa0;
+
+	memcpy(&text, "Session", 7);
+	begin(&w);
+	put(w.sp, at, text);
+	heap_note(&w.heap, "bad-list-member", 0, (text ^ at >> 12) - 16, 0,
+		  "x");
+	finish(&w);
+	CHECK_U64(w.d.n_cases, 1);
+	CHECK_STR(damage_kind_name(w.d.cases[0].kind), "use-after-free");
+	CHECK(w.d.cases[0].has_block);
+	CHECK_U64(w.d.cases[0].block.addr, at);
+	CHECK_STR(w.d.cases[0].text, "40 usable bytes at 0x100000a0 were "
+		  "written to after they were freed: what was the block's "
+		  "link leads to no block; it has been handed out again "
+		  "since");
+	CHECK_STR(w.d.cases[0].fill_text, "Session");
+	end(&w);
+
+	/* Two of them: nobody knows which. */
+	begin(&w);
+	put(w.sp, at, text);
+	put(w.sp, at + 0x30, text);
+	heap_note(&w.heap, "bad-list-member", 0, (text ^ at >> 12) - 16, 0,
+		  "x");
+	finish(&w);
+	CHECK(!w.d.cases[0].has_block && !w.d.cases[0].addr);
+	end(&w);
+}
+
+/* Long texts are cut; what would move a cursor is not printed as it is. */
+TEST(a_long_text_is_cut)
+{
+	struct world w;
+	char want[DAMAGE_TEXT + 4];
+
+	begin(&w);
+	memset(target_mem_at(w.sp, HEAP + 0x70), 'x', 39);
+	memset(target_mem_at(w.sp, HEAP + 0x70 + 39), '\\', 41);
+	heap_note(&w.heap, "bad-chunk-size", 0, HEAP + 0x90, 0x30, "x");
+	finish(&w);
+	CHECK_U64(w.d.cases[0].fill_bytes, 80);
+	memset(want, 'x', 39);
+	want[39] = '\0';
+	CHECK(!strncmp(w.d.cases[0].fill_text, want, 39));
+	CHECK_U64(strlen(w.d.cases[0].fill_text), 39 + 25 * 4 + 3);
+	CHECK(strstr(w.d.cases[0].fill_text, "x\\x5c\\x5c"));
+	CHECK(strstr(w.d.cases[0].fill_text, "\\x5c..."));
+	end(&w);
+}
+
+/* ---- the block that was freed twice ---- */
+
+static void begin_double_free(struct world *w, const char *text)
+{
+	begin(w);
+	put_message(w, BUFFER, text);
+	put(w->sp, LIBC + 0x1100, BUFFER);
+	w->heap.caches = mem_zalloc(2 * sizeof(*w->heap.caches));
+	w->heap.n_caches = 2;
+	w->heap.caches[0].tid = 7;
+	w->heap.caches[1].tid = 8;
+	w->heap.cached = mem_zalloc(3 * sizeof(*w->heap.cached));
+	w->heap.n_cached = 3;
+	w->heap.cached[0] = (struct cached){ HEAP + 0x60, 0, 1 };
+	w->heap.cached[1] = (struct cached){ HEAP + 0x90, 0, 1 };
+	w->heap.cached[2] = (struct cached){ HEAP + 0xc0, 1, 1 };
+	for (int i = 0; i < 3; i++)
+		set_state(w, HEAP + 0x60 + i * 0x30, BLOCK_CACHED);
+}
+
+/* As the frames of free() and _int_free() hold it. */
+static void put_pair(struct world *w, vaddr at, vaddr chunk)
+{
+	put(w->sp, at, chunk + 16);
+	put(w->sp, at + 0x18, chunk);
+}
+
+TEST(which_block_was_freed_twice)
+{
+	static const char text[] = "free(): double free detected in tcache 2\n";
+	struct world w;
+
+	begin_double_free(&w, text);
+	put_pair(&w, STACK + 0x200, HEAP + 0x90);
+	/* In another thread's cache; in use; only the pointer; too deep. */
+	put_pair(&w, STACK + 0x300, HEAP + 0xc0);
+	put_pair(&w, STACK + 0x340, HEAP + 0x120);
+	put(w.sp, STACK + 0x180, HEAP + 0x70);
+	put_pair(&w, STACK + 0x1200, HEAP + 0x60);
+	finish(&w);
+	CHECK(w.d.abort.has_block);
+	CHECK_U64(w.d.abort.block.addr, HEAP + 0xa0);
+	end(&w);
+
+	/* Two that fit: not known. */
+	begin_double_free(&w, text);
+	put_pair(&w, STACK + 0x200, HEAP + 0x90);
+	put_pair(&w, STACK + 0x300, HEAP + 0x60);
+	finish(&w);
+	CHECK(w.d.abort.found && !w.d.abort.has_block);
+	end(&w);
+
+	/* Another message: the block may be anything. */
+	begin_double_free(&w, "free(): invalid pointer\n");
+	put_pair(&w, STACK + 0x200, HEAP + 0x90);
+	finish(&w);
+	CHECK(w.d.abort.found && !w.d.abort.has_block);
+	end(&w);
+}
+
+/* The head of a fastbin: the arena itself leads to it. */
+TEST(which_fastbin_block_was_freed_twice)
+{
+	struct world w;
+
+	for (int good = 0; good < 2; good++) {
+		begin_double_free(&w, "double free or corruption (fasttop)\n");
+		set_state(&w, HEAP + 0x90, BLOCK_FAST);
+		w.heap.arenas[0].addr = LIBC + 0x1800;
+		put(w.sp, LIBC + 0x1818, good ? HEAP + 0x90 : HEAP + 0x120);
+		put_pair(&w, STACK + 0x200, HEAP + 0x90);
+		finish(&w);
+		CHECK_U64(w.d.abort.has_block, (uint64_t)good);
+		end(&w);
+	}
 }
 
 TEST(headers_that_are_not_in_the_file)
