@@ -37,19 +37,38 @@ static bool plain_class(const char *name, const char **ret, size_t *ret_len)
 	return true;
 }
 
+/* The class whose objects std::make_shared() puts behind their counts. */
+static bool shared_class(const char *name, const char **ret, size_t *ret_len)
+{
+	static const char prefix[] = "St23_Sp_counted_ptr_inplaceI";
+	char *end;
+
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+		return false;
+	name += sizeof(prefix) - 1;
+	*ret_len = strtoul(name, &end, 10);
+	*ret = end;
+	return end != name && *ret_len && *ret_len < strlen(end);
+}
+
 bool refs_class(struct refs_names *n, vaddr vtable, struct str *ret)
 {
 	struct symbol symbol;
 	const char *name;
 	size_t len;
+	bool shared;
 
 	if (!symbols_find(n->symbols, vtable, &symbol) ||
 	    strncmp(symbol.name, "_ZTV", 4) != 0)
 		return false;
-	name = symbol.name;
-	len = strlen(name);
-	(void)plain_class(symbol.name + 4, &name, &len);
+	shared = shared_class(symbol.name + 4, &name, &len);
+	if (!shared && !plain_class(symbol.name + 4, &name, &len)) {
+		name = symbol.name;
+		len = strlen(name);
+	}
 	str_add_escaped(ret, name, len);
+	if (shared)
+		str_adds(ret, " of make_shared");
 	return true;
 }
 
