@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 /* How far ahead lines are fetched: buckets, then blocks they lead to. */
-enum { FIRST_AHEAD = 24, THEN_AHEAD = 12 };
+enum { FIRST_AHEAD = 24, THEN_AHEAD = 12, SMALL_HEAP = 1 << 13 };
 
 double replay_age_start(unsigned step)
 {
@@ -235,7 +235,8 @@ static inline uint32_t sample_block(struct replay *r,
 {
 	const struct replay_options *o = &r->options;
 	struct replay_thread *stream = o->one_stream ? &r->threads[0] : t;
-	uint64_t length = sampler_length(o->unit, e->size);
+	uint64_t length = o->unit == UNIT_REQUESTED
+		? e->size + 1 : sampler_length(o->unit, e->size);
 	struct sample hit;
 
 	if (__builtin_expect(e->kind == TRACE_SAMPLE, 0)) {
@@ -352,25 +353,34 @@ static inline void do_event(struct replay *r, const struct trace_event *e)
 		(*(e->kind == TRACE_MAP ? &r->maps : &r->unmaps))++;
 }
 
+/* What events some way ahead will touch.  A macro: see live_bucket_line(). */
+#define FETCH(r, e)							\
+	do {								\
+		__builtin_prefetch(live_bucket_line(&(r)->live,		\
+			(e)[FIRST_AHEAD].addr));			\
+		__builtin_prefetch(live_block_line(&(r)->live,		\
+			(e)[THEN_AHEAD].addr));				\
+		if ((e)[THEN_AHEAD].stack < (r)->n_sites)		\
+			__builtin_prefetch(				\
+				&(r)->sites[(e)[THEN_AHEAD].stack]);	\
+	} while (0)
+
 void replay_events(struct replay *r, const struct trace_event *events,
 		   size_t n)
 {
+	/* A small heap is in the cache anyway. */
+	size_t n_fetch = r->live.n < SMALL_HEAP ? 0
+			 : n - min_u64(n, FIRST_AHEAD);
+	size_t i = 0;
+
 	if (r->options.one_stream && !r->n_threads)
 		new_thread(r, 0);
-	for (size_t i = 0; i < n; i++) {
-		if (i + FIRST_AHEAD < n) {
-			const struct trace_event *soon =
-				&events[i + THEN_AHEAD];
-
-			__builtin_prefetch(live_bucket_line(&r->live,
-				events[i + FIRST_AHEAD].addr));
-			__builtin_prefetch(live_block_line(&r->live,
-				soon->addr));
-			if (soon->stack < r->n_sites)
-				__builtin_prefetch(&r->sites[soon->stack]);
-		}
+	for (; i < n_fetch; i++) {
+		FETCH(r, events + i);
 		do_event(r, &events[i]);
 	}
+	for (; i < n; i++)
+		do_event(r, &events[i]);
 }
 
 void replay_finish(struct replay *r)
