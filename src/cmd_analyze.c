@@ -38,8 +38,8 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, allocators, arenas, "
-	  "leaks,\nretainers, classes, fragmentation, residency, threads, mappings,\n"
-	  "modules, settings, findings, all", OPTION_VALUE,
+	  "leaks,\nretainers, classes, fragmentation, residency,\n"
+	  "threads, mappings, modules, settings, findings, all", OPTION_VALUE,
 	  ARG(report.only) },
 };
 
@@ -59,7 +59,7 @@ static const struct option block_options[] = {
 	{ 0, "seed", "N", "of the generator for --sample [1]", OPTION_VALUE,
 	  ARG(seed) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used, free,\n"
-	  "free_share, undecoded, findings, leaked; may be repeated",
+	  "free_share, undecoded, findings, leaked;\nmay be repeated",
 	  OPTION_LIST, ARG(report.fail_if) },
 };
 

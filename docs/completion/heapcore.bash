@@ -12,7 +12,7 @@ _heapcore()
 		--json --color="
 	local shape="--only= --rows= --sort= --bytes --csv --redact
 		--fail-if="
-	local analyze="$process $how $shape --filter= --blocks --at=
+	local analyze="$process $how $shape --filter= --blocks --leaks --at=
 		--sample= --seed="
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
@@ -21,8 +21,8 @@ _heapcore()
 		--color= --progress="
 	local watch="$process $how --every= --count= --for="
 	local snapshot="$process --fork --all --compress="
-	local sections="all where standout allocators arenas classes
-		fragmentation residency threads mappings modules settings
+	local sections="all where standout allocators arenas leaks retainers
+		classes fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"

@@ -8,8 +8,8 @@ set -l replay "__fish_seen_subcommand_from replay"
 set -l watch "__fish_seen_subcommand_from watch"
 set -l common "__fish_seen_subcommand_from analyze diff replay \
 	snapshot watch"
-set -l sections all where standout allocators arenas classes fragmentation \
-	residency threads mappings modules settings findings
+set -l sections all where standout allocators arenas leaks retainers \
+	classes fragmentation residency threads mappings modules settings findings
 
 complete -c heapcore -n "not $common" -f -a analyze \
 	-d "Report on a core file or process"
@@ -43,6 +43,8 @@ complete -c heapcore -n $analyze -l sort -x -d "Order of the rows"
 complete -c heapcore -n $analyze -s f -l filter -x \
 	-d "Only blocks that match"
 complete -c heapcore -n $analyze -l blocks -d "One line for each block"
+complete -c heapcore -n $analyze -l leaks \
+	-d "Look for leaks in a large heap too"
 complete -c heapcore -n $analyze -l at -x -d "What is at this address"
 complete -c heapcore -n $analyze -l sample -x -a "64k 512k 2M" \
 	-d "What a sampler would see"

@@ -114,9 +114,16 @@ documents() {
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1
 		keys $core.json
-		heapcore analyze -q --json --blocks $core >blocks.json ||
+		heapcore analyze -q --json --only=retainers $core \
+			>retainers.json || [ $? = 3 ] || return 1
+		keys retainers.json
+		heapcore analyze -q --json --blocks --leaks $core \
+			>blocks.json ||
 			[ $? = 3 ] || return 1
 		jq -r 'keys[] | "block." + .' blocks.json | sort -u
+		# What is likely has a holder, and a small heap is looked at.
+		printf '%s\n' leaks.why_not leaks.rows.held_by \
+			leak.leak_kind leak.held_by referrers.block
 		for at in $(addresses $core.json); do
 			heapcore analyze -q --json --at="$at" $core >at.json ||
 				[ $? = 3 ] || return 1
