@@ -19,6 +19,8 @@ _heapcore()
 		--metric= --at= --peak= --depth= --no-exact --only= --rows=
 		--sort= --bytes --csv --redact --pprof= --folded= --json
 		--color= --progress="
+	local record="--depth= --unwind= --rate= --children --max="
+	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout allocators arenas leaks retainers
@@ -106,7 +108,9 @@ _heapcore()
 		case ${COMP_WORDS[1]} in
 		analyze) common+=" $analyze" ;;
 		diff) common+=" $diff" ;;
+		record) common+=" $record" ;;
 		replay) common+=" $replay" ;;
+		trace) common+=" $trace" ;;
 		snapshot) common+=" $snapshot" ;;
 		watch) common+=" $watch" ;;
 		*) common="--help --version" ;;

@@ -5,9 +5,11 @@ set -l analyze "__fish_seen_subcommand_from analyze"
 set -l snapshot "__fish_seen_subcommand_from snapshot"
 set -l diff "__fish_seen_subcommand_from diff"
 set -l replay "__fish_seen_subcommand_from replay"
+set -l record "__fish_seen_subcommand_from record"
+set -l trace "__fish_seen_subcommand_from trace"
 set -l watch "__fish_seen_subcommand_from watch"
-set -l common "__fish_seen_subcommand_from analyze diff replay \
-	snapshot watch"
+set -l common "__fish_seen_subcommand_from analyze diff record \
+	replay snapshot trace watch"
 set -l sections all where standout allocators arenas leaks retainers \
 	classes fragmentation residency threads mappings modules settings findings
 
@@ -19,6 +21,10 @@ complete -c heapcore -n "not $common" -f -a watch \
 	-d "A line about a process, again and again"
 complete -c heapcore -n "not $common" -f -a replay \
 	-d "Sample a recorded trace and report"
+complete -c heapcore -n "not $common" -f -a record \
+	-d "Run a program and record its allocations"
+complete -c heapcore -n "not $common" -f -a trace \
+	-d "Look into a trace, check it, pack it, import one"
 complete -c heapcore -n "not $common" -f -a snapshot \
 	-d "Write a core file of a running process"
 complete -c heapcore -n "not $common" -s h -l help -d "Show help"
@@ -162,4 +168,21 @@ complete -c heapcore -n $replay -l json -d "One JSON document"
 complete -c heapcore -n $replay -l color -x -a "auto always never" \
 	-d "When to use colours"
 complete -c heapcore -n $replay -l progress -x -a "auto plain" \
+	-d "How to show progress"
+
+complete -c heapcore -n $record -l depth -x -a "0 8 32 64" -d "Frames to keep"
+complete -c heapcore -n $record -l unwind -x -a "cfi fp" \
+	-d "How to walk stacks"
+complete -c heapcore -n $record -l rate -x -a "64k 512k 2M" \
+	-d "Record a sample"
+complete -c heapcore -n $record -l children -d "Also what the program starts"
+complete -c heapcore -n $record -l max -x -d "Stop recording at this size"
+
+complete -c heapcore -n $trace -f -a "info verify dump pack convert"
+complete -c heapcore -n $trace -l rows -x -a "20 all" -d "Events of a dump"
+complete -c heapcore -n $trace -l stacks -d "Dump: each call stack"
+complete -c heapcore -n $trace -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack"
+complete -c heapcore -n $trace -l json -d "Info as one JSON document"
+complete -c heapcore -n $trace -l progress -x -a "auto plain" \
 	-d "How to show progress"
