@@ -116,6 +116,20 @@ static bool set_sections(struct run *run, struct err *err)
 	return true;
 }
 
+/* Said before anything else: a missing rate takes the file for one. */
+static bool set_rate(struct run *run, struct err *err)
+{
+	const char *text = run->args.sample;
+	uint64_t *rate = &run->options.sample_rate;
+
+	if (!text || (num_parse_size(text, rate) && *rate &&
+		      *rate <= SAMPLER_MAX_RATE))
+		return true;
+	err_set(err, ERR_USAGE, "--sample: '%.160s' is no rate", text);
+	return err_hint(err, "It is a number of bytes from 1 to 1T, as in "
+			"--sample=512k.");
+}
+
 /* It comes with the other sections; as CSV it is the only one. */
 static bool set_sample(struct run *run, struct err *err)
 {
@@ -133,10 +147,6 @@ static bool set_sample(struct run *run, struct err *err)
 	if (a->blocks || a->at)
 		return err_set(err, ERR_USAGE, "--sample makes a table: no "
 			       "--blocks, no --at");
-	if (!num_parse_size(a->sample, &o->sample_rate) || !o->sample_rate ||
-	    o->sample_rate > SAMPLER_MAX_RATE)
-		return err_set(err, ERR_USAGE, "--sample: '%.40s' is no rate "
-			       "from 1 to 1T", a->sample);
 	if (a->report.csv && !a->report.only)
 		o->sections = 0;
 	o->sections |= 1u << SECTION_SAMPLE;
@@ -202,7 +212,7 @@ static bool prepare(struct run *run, struct err *err)
 	const struct column *totals = report_total_columns(&n);
 
 	run->options.kind = &report_analyze;
-	return check_files(a, err) &&
+	return set_rate(run, err) && check_files(a, err) &&
 	       report_args_shape(&a->report, &a->common, &run->options, err) &&
 	       set_sections(run, err) && set_sample(run, err) &&
 	       set_filter(run, err) &&
@@ -373,12 +383,15 @@ static int analyze(const struct command *self, int argc, char **argv)
 
 const struct command command_analyze = {
 	.name = "analyze",
-	.summary = "report on a core file",
+	.summary = "report on a core file or a running process",
 	.usage =
 "Usage: heapcore analyze [OPTION]... CORE\n"
-"Say where the memory of a crashed program went.\n"
+"  or:  heapcore analyze [OPTION]... -p PID\n"
+"Say where the memory of a crashed or running program went.  A running one\n"
+"stands still while it is read, and then goes on.\n"
 "\n"
 "  heapcore analyze core.1234\n"
+"  heapcore analyze -p 1234\n"
 "  heapcore analyze --exe=./appd --sysroot=/srv/rootfs core.1234\n"
 "  heapcore analyze --json core.1234 | jq '.where'\n"
 "  heapcore analyze --only=classes --rows=all --sort=blocks core.1234\n"

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd.h"
@@ -21,10 +22,10 @@ static void write_help(struct out *o)
 {
 	out_adds(o,
 "Usage: heapcore COMMAND [OPTION]... [TARGET]\n"
-"Explain the heap of a core file, without symbols.\n"
+"Explain the heap of a core file or a running process, without symbols.\n"
 "\n"
 "  heapcore analyze core.1234                    where did the memory go?\n"
-"  heapcore analyze --json core.1234             the same for programs\n"
+"  heapcore analyze -p 1234                      the same of what runs\n"
 "  heapcore analyze --at=7f12a4003f40 core.1234  what is at this address?\n"
 "\n"
 "Commands:\n");
@@ -58,14 +59,39 @@ static int help(int fd)
 	return fd == STDOUT_FILENO ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
-static int unknown_command(const char *name)
+/* A core or a process, and not what to do with it. */
+static bool forgot_command(char **argv, struct err *err)
 {
+	const char *name = argv[0], *pid = "";
+	struct stat st;
+
+	if (!strncmp(name, "-p", 2) || !strncmp(name, "--pid", 5)) {
+		err_set(err, ERR_USAGE, "no command before '%.60s'", name);
+		if (!strpbrk(name, "=0123456789"))
+			pid = argv[1] ? argv[1] : "PID";
+	} else if (name[0] != '-' && !stat(name, &st) &&
+		   S_ISREG(st.st_mode)) {
+		err_set(err, ERR_USAGE, "no command before the file '%.160s'",
+			name);
+	} else {
+		return false;
+	}
+	err_hint(err, "Try heapcore analyze %.500s%s%.60s", name,
+		 *pid ? " " : "", pid);
+	return true;
+}
+
+static int unknown_command(char **argv)
+{
+	const char *name = argv[0];
 	struct words_near near;
 	struct err err;
 
 	near_init(&near, name);
 	for (size_t i = 0; i < countof(commands); i++)
 		near_try(&near, commands[i]->name);
+	if (forgot_command(argv, &err))
+		return cmd_fail(&err);
 	if (name[0] == '-')
 		err_set(&err, ERR_USAGE, "unknown option '%.60s'", name);
 	else if (near.best)
@@ -101,5 +127,5 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], commands[i]->name))
 			return commands[i]->run(commands[i], argc - 1,
 						argv + 1);
-	return unknown_command(argv[1]);
+	return unknown_command(argv + 1);
 }

@@ -13,6 +13,14 @@ $ heapcore --help >out && [ $(wc -l <out) -le 26 ] && tail -2 out
 # every line of help fits a terminal
 $ { heapcore --help; heapcore analyze --help; } | awk 'length > 80'
 
+# running programs are spoken of first
+$ heapcore --help | sed -n 2,5p && heapcore analyze --help | grep -c -e '-p PID' -e '-p 1234'
+| Explain the heap of a core file or a running process, without symbols.
+|~ .*
+|~ ^  heapcore analyze core.1234 .*
+|~ ^  heapcore analyze -p 1234 .*
+| 2
+
 # -h and --help of a command, before or behind other options
 $ heapcore analyze -h >a; heapcore analyze core -q --help >b; cmp a b; head -1 a
 | Usage: heapcore analyze [OPTION]... CORE

@@ -160,3 +160,27 @@ $ heapcore analyze --only=where,arenas --filter='size>1k' core
 ! heapcore: --filter needs one section, or classes among them
 !   Or --blocks, which lists what matches.
 ? 2
+
+# a file in place of the rate
+$ heapcore analyze --sample c/leak.core || heapcore analyze --sample 0 core
+! heapcore: --sample: 'c/leak.core' is no rate
+!   It is a number of bytes from 1 to 1T, as in --sample=512k.
+! heapcore: --sample: '0' is no rate
+!   It is a number of bytes from 1 to 1T, as in --sample=512k.
+? 2
+
+# a file or a process in place of a command
+$ mkdir c; touch c/leak.core; heapcore c/leak.core || heapcore -p 12 || heapcore -p
+! heapcore: no command before the file 'c/leak.core'
+!   Try heapcore analyze c/leak.core
+! heapcore: no command before '-p'
+!   Try heapcore analyze -p 12
+! heapcore: no command before '-p'
+!   Try heapcore analyze -p PID
+? 2
+
+# the same with the number in the word
+$ heapcore --pid=12
+! heapcore: no command before '--pid=12'
+!   Try heapcore analyze --pid=12
+? 2
