@@ -232,7 +232,7 @@ static struct table *build_moment(struct report *r,
 				  enum replay_metric metric, const char *name)
 {
 	const struct site *all = &in->sites->total;
-	struct table *t = report_add(r, REPLAY_MOMENTS, name, "", 
+	struct table *t = report_add(r, REPLAY_MOMENTS, name, "",
 				     moment_columns, M_COLUMNS);
 
 	t->form = TABLE_OBJECT;
@@ -703,6 +703,27 @@ static void note_coarse(struct table *t, const struct replay_input *in)
 		     rate >= KIB ? "k" : "");
 }
 
+/* The maximum of a curve with noise is one where the noise is high. */
+static void note_peak(struct table *t, const struct replay_input *in)
+{
+	double unseen = replay_unseen(in->replay);
+	const struct site *all = &in->sites->total;
+	struct profile_figures f;
+
+	if (!in->exact || unseen < 0 || in->metric != METRIC_PEAK ||
+	    in->replay->options.mark != MARK_PEAK)
+		return;
+	profile_sum_get(&all->view[VIEW_MARKED], &f);
+	if (!f.bytes.n ||
+	    estimate_covers(&f.bytes, unseen, all->exact.marked_bytes))
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "own-peak");
+	table_set_text(t, N_TEXT, "The peak is that of the estimated curve, "
+		       "which is too high where the heap is level for long; "
+		       "its interval does not know.  See --peak=exact.");
+}
+
 static void note_needed(struct table *t, const struct replay_input *in)
 {
 	char size[NUM_MAX];
@@ -744,6 +765,7 @@ static void build_notes(struct report *r, const struct replay_input *in)
 	t->form = TABLE_SENTENCES;
 	t->whole = true;
 	note_coarse(t, in);
+	note_peak(t, in);
 	note_covers(t, in);
 	note_needed(t, in);
 	if (in->replay->sampled) {

@@ -40,7 +40,8 @@ enum {
 	[(at) + ESTIMATE_EXACT] = COLUMN("exact_" unit, "exact", type,	\
 		.flags = COLUMN_SUM | (and), .width = 10),		\
 	[(at) + ESTIMATE_ERROR] = COLUMN("error_" unit "_share", "error", \
-		SHARE, .flags = COLUMN_SIGN | (of) | (and), .width = 8),	\
+		SHARE, .flags = COLUMN_SIGN | (of) | (and),		\
+		.width = 8),						\
 	[(at) + ESTIMATE_COVERS] = COLUMN("covers_" unit, "", FLAG,	\
 		.flags = COLUMN_NO_TEXT)
 

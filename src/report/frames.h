@@ -15,7 +15,7 @@
 
 struct frame {
 	vaddr addr;		/* a return address */
-	uint32_t function;	/* index; the same for the same name and object */
+	uint32_t function;	/* index; one for a name in an object */
 	uint32_t module;	/* index in trace_info.modules + 1; 0 none */
 	uint64_t line;		/* 0 unknown */
 };

@@ -307,7 +307,7 @@ bool pprof_write(const struct replay_input *in, bool exact,
 {
 	struct writer w = { .out = o };
 
-	/* 16: a gzip header, which without more says nothing of time or name. */
+	/* 16: a gzip header; without more it has no time and no name. */
 	if (deflateInit2(&w.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_set(err, ERR_SYSTEM, "zlib: no memory");

@@ -273,7 +273,7 @@ static void check_unbiased(const struct moments *m)
 
 static struct population population;
 
-/* Mean, variance, and the estimate of the variance; the variance is returned. */
+/* Mean, variance, and the estimate of that; the variance is returned. */
 static double check_estimator(enum estimator estimator, unsigned streams,
 			      bool backwards)
 {
