@@ -295,11 +295,16 @@ static bool write_report(struct run *run, struct err *err)
 	struct report report;
 	bool ok;
 
+	if (run->args.blocks && run->subject.input.reach_refused) {
+		*err = run->subject.reach_err;
+		return false;
+	}
 	if (run->args.blocks) {
 		progress_phase(&run->progress, "writing blocks");
 		progress_fini(&run->progress);
 		blocks_write(&run->subject.heap, run->subject.input.reach,
-			     run->options.filter, run->options.format, &run->out);
+			     run->options.filter, run->options.format,
+			     &run->out);
 		return true;
 	}
 	report_init(&report, &run->options);

@@ -44,7 +44,7 @@ struct index {
 	unsigned shift;		/* log2 of the granule */
 	unsigned leaf_shift;	/* log2 of the words in a leaf */
 	unsigned own;		/* allocator's own bytes before each start */
-	uint32_t *units;	/* owned: 0, leaf from 1 on, or SOLID | number */
+	uint32_t *units;	/* owned: 0, leaf from 1, or SOLID | number */
 	size_t n_units;
 	struct index_word *words;	/* owned; leaf 0 is not in use */
 	size_t n_words;

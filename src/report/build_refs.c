@@ -173,8 +173,8 @@ static void build_grade(struct report *r, const struct report_input *in)
 
 	if (!block)
 		return;
-	t = report_add(r, SECTION_AT, "leak", "CAN IT BE REACHED", grade_columns,
-		       G_COLUMNS);
+	t = report_add(r, SECTION_AT, "leak", "CAN IT BE REACHED",
+		       grade_columns, G_COLUMNS);
 	t->form = TABLE_OBJECT;
 	table_row(t);
 	table_set_text(t, G_GRADE,
