@@ -73,8 +73,6 @@ static bool mmapped_at(const struct glibc *g, vaddr base, vaddr limit,
 	vaddr first = glibc_first_chunk(g, base) + 2 * g->W;
 
 	*ret = (struct mmapped){ 0 };
-	if (!mmapped_begins(g, base))
-		return false;
 	for (uint64_t align = g->A; align && align < limit - base; align <<= 1)
 		for (int up = 0; up < 2; up++) {
 			vaddr user = round_up(first, align) + (up ? align : 0);
@@ -116,9 +114,21 @@ static bool mmap_complete(const struct mmap_search *m)
 	return !m->want || (m->bytes == m->want_bytes && !m->drifts);
 }
 
-static void search_run(struct mmap_search *m, vaddr from, vaddr to)
+/*
+ * A program may have protected pages of its block: what the header claims may
+ * reach over them, up to where something else is known to be.
+ */
+static vaddr claim_limit(struct mmap_search *m, vaddr base)
 {
-	const struct glibc *g = m->all;
+	vaddr end = glibc_mapped_end(m->all, base, UINT64_MAX);
+
+	return all_next_covered(m, base, end);
+}
+
+/* Returns where it stopped, which may be behind to. */
+static vaddr search_run(struct mmap_search *m, vaddr from, vaddr to)
+{
+	struct glibc *g = m->all;
 	uint64_t page = g->sp->page;
 	vaddr p = from, end;
 
@@ -131,16 +141,20 @@ static void search_run(struct mmap_search *m, vaddr from, vaddr to)
 			continue;
 		}
 		limit = all_next_covered(m, p, to);
-		for (; p < limit; p = glibc_next_page(g, p, limit)) {
-			if (!mmapped_at(g, p, limit, &one))
+		while (p < limit) {
+			if (!mmapped_begins(g, p) ||
+			    !mmapped_at(g, p, claim_limit(m, p), &one)) {
+				p = glibc_next_page(g, p, limit);
 				continue;
+			}
 			MEM_PUSH(m->found, m->n, m->cap) = one;
 			m->bytes += one.total;
-			p += one.total - page;
+			p += one.total;
 			if (mmap_complete(m))
-				return;
+				return p;
 		}
 	}
+	return p;
 }
 
 /*
@@ -228,15 +242,17 @@ void glibc_walk_mmapped(struct glibc *all, size_t n)
 	struct space *sp = all->sp;
 	struct heap *h = all->heap;
 	bool dropped, guess;
+	vaddr stop = 0;
 
 	mmap_expect(&m);
-	for (size_t i = 0; i < sp->n_segs && !mmap_complete(&m); ) {
-		vaddr end = space_run_end(sp, sp->segs[i].start);
+	for (size_t i = 0; i < sp->n_segs && !mmap_complete(&m); i++) {
+		vaddr from = max_u64(sp->segs[i].start, stop), end;
 
-		if (end > sp->segs[i].start)
-			search_run(&m, sp->segs[i].start, end);
-		for (i++; i < sp->n_segs && sp->segs[i].start < end; i++)
-			;
+		if (from >= sp->segs[i].end)
+			continue;
+		end = space_run_end(sp, from);
+		if (end > from)
+			stop = search_run(&m, from, end);
 	}
 	dropped = drop_decoys(&m);
 	guess = !m.known || (m.n > m.want && !dropped);

@@ -622,16 +622,33 @@ vaddr glibc_next_covered(const struct glibc *g, vaddr addr, vaddr limit)
 	return lo < g->n_ranges ? min_u64(limit, g->ranges[lo].start) : limit;
 }
 
+vaddr glibc_mapped_end(struct glibc *g, vaddr addr, vaddr limit)
+{
+	const struct seg *seg = space_seg(g->sp, addr);
+	const struct seg *last = g->sp->segs + g->sp->n_segs;
+	vaddr end = addr;
+
+	for (; seg && seg < last && end < limit && g->budget; seg++) {
+		if ((end != addr && seg->start != end) || !space_seg_anon(seg))
+			break;
+		end = seg->end;
+		g->budget--;
+	}
+	return max_u64(space_run_end(g->sp, addr), min_u64(end, limit));
+}
+
 static void walk_heap(struct glibc *g, struct glibc_arena *a, vaddr h)
 {
-	vaddr run_end = space_run_end(g->sp, h), first, end, tail, unused;
+	vaddr run_end, first, end, tail, unused, claim;
 	uint64_t size, mprotect_size;
 
 	if (glibc_covered(g, h, &unused) ||
 	    !space_word(g->sp, h + 2 * g->W, &size) ||
 	    !space_word(g->sp, h + 3 * g->W, &mprotect_size))
 		return;
-	run_end = glibc_next_covered(g, h, min_u64(run_end, h + g->heap_max));
+	claim = h + min_u64(size, g->heap_max);
+	run_end = min_u64(glibc_mapped_end(g, h, claim), h + g->heap_max);
+	run_end = glibc_next_covered(g, h, run_end);
 	end = size < run_end - h ? h + size : run_end;
 	if (size > run_end - h)
 		heap_note(g->heap, "heap-size", a->id, h, 0,
@@ -655,13 +672,25 @@ static void walk_heap(struct glibc *g, struct glibc_arena *a, vaddr h)
 	}
 }
 
+/* Where the main arena says that it ends; 0 if that is not from sbrk_base on. */
+static vaddr main_claim(struct glibc *g, const struct glibc_arena *a)
+{
+	uint64_t word, size;
+
+	if (a->top < g->sbrk_base || a->top - g->sbrk_base > a->system_mem ||
+	    !space_word(g->sp, a->top + g->W, &word))
+		return 0;
+	size = word & ~(uint64_t)CHUNK_FLAGS;
+	return size > a->system_mem ? a->top : a->top + size;
+}
+
 static void walk_main(struct glibc *g, struct glibc_arena *a)
 {
 	vaddr end;
 
 	if (!g->sbrk_base || (!a->top && !a->lost))
 		return;
-	end = space_run_end(g->sp, g->sbrk_base);
+	end = glibc_mapped_end(g, g->sbrk_base, main_claim(g, a));
 	if (end > g->sbrk_base)
 		walk_region(g, a, g->sbrk_base, end);
 }
