@@ -58,8 +58,8 @@ static const struct option metric_options[] = {
 	  ARG(depth) },
 	{ 0, "no-exact", NULL, "estimates only, as a sampler would report",
 	  OPTION_FLAG, ARG(no_exact) },
-	{ 0, "only", "SECTION,...", "timeline, sites, lifetimes, rates, "
-	  "notes,\nall", OPTION_VALUE, ARG(report.only) },
+	{ 0, "only", "SECTION,...", "timeline, sites, functions, lifetimes,\n"
+	  "rates, notes, all", OPTION_VALUE, ARG(report.only) },
 };
 
 static const struct option file_options[] = {

@@ -29,7 +29,7 @@ _heapcore()
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
 	[[ ${COMP_WORDS[1]} != replay ]] ||
-		sections="all timeline sites lifetimes rates notes"
+		sections="all timeline sites functions lifetimes rates notes"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then

@@ -14,8 +14,6 @@
 #define JSON_ONLY (SECTION_IN_JSON | SECTION_NO_WORD)
 /* Rows with a wider bound are not shown one by one. */
 #define TOO_WIDE 0.30
-/* For 20 % and for 5 % of the total, if blocks are small. */
-enum { FEW_SAMPLES = 100, GOOD_SAMPLES = 1500 };
 
 static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_TARGET] = { "target", JSON_ONLY | SECTION_ALWAYS_JSON },
@@ -23,6 +21,7 @@ static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_MOMENTS] = { "moments", JSON_ONLY },
 	[REPLAY_TIMELINE] = { "timeline", SECTION_IN_JSON },
 	[REPLAY_SITES] = { "sites", IN_BOTH },
+	[REPLAY_FUNCTIONS] = { "functions", 0 },
 	[REPLAY_LIFETIMES] = { "lifetimes", IN_BOTH },
 	[REPLAY_RATES] = { "rates", IN_BOTH },
 	[REPLAY_NOTES] = { "notes", IN_BOTH },
@@ -583,211 +582,6 @@ static void build_lifetimes(struct report *r, const struct replay_input *in)
 	table_add_total(t);
 }
 
-/* ---- rates ---- */
-
-enum {
-	R_RATE, R_BYTES, R_SAMPLES, R_ERROR, R_TOP_ERROR, R_SEEN, R_TRIED,
-	R_BIAS, R_RMS, R_COVERS, R_SITE_COVERS, R_TOP_WITHIN, R_COLUMNS
-};
-
-static const struct column rate_columns[R_COLUMNS] = {
-	[R_RATE] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
-			  .width = 8),
-	[R_BYTES] = COLUMN("rate_bytes", "", BYTES, DATA),
-	[R_SAMPLES] = COLUMN("expected_samples", "samples", COUNT,
-			     .width = 10),
-	[R_ERROR] = COLUMN("total_error_share", "total", SHARE, .width = 8),
-	[R_TOP_ERROR] = COLUMN("top_error_share", "top ten", SHARE,
-			       .width = 9),
-	[R_SEEN] = COLUMN("seen_bytes", "seen from", BYTES, .width = 11),
-	[R_TRIED] = COLUMN("tried_samples", "", COUNT, DATA),
-	[R_BIAS] = COLUMN("bias_share", "bias", SHARE,
-			  .flags = COLUMN_SIGN, .width = 8),
-	[R_RMS] = COLUMN("rms_share", "rms", SHARE, .width = 8),
-	[R_COVERS] = COLUMN("total_covered_share", "covered", SHARE,
-			    .width = 9),
-	[R_SITE_COVERS] = COLUMN("sites_covered_share", "sites", SHARE,
-				 .width = 8),
-	[R_TOP_WITHIN] = COLUMN("top_within_share", "within 5%", SHARE,
-				.width = 11),
-};
-
-static void set_tried(struct table *t, const struct rate_result *rate)
-{
-	table_set(t, R_TRIED, whole(rate->tried_samples));
-	table_set_real(t, R_BIAS, rate->bias);
-	table_set_real(t, R_RMS, rate->rms);
-	table_set_real(t, R_COVERS, rate->covers);
-	table_set_real(t, R_SITE_COVERS, rate->group_covers);
-	table_set_real(t, R_TOP_WITHIN, rate->top_within);
-}
-
-static void build_rates(struct report *r, const struct replay_input *in)
-{
-	struct table *t = report_add(r, REPLAY_RATES, "rates", "RATES",
-				     rate_columns, R_COLUMNS);
-	char size[NUM_MAX];
-
-	t->whole = true;
-	for (size_t i = 0; i < in->n_rates; i++) {
-		const struct rate_result *rate = &in->rates[i];
-
-		num_format_size(size, rate->rate);
-		table_row(t);
-		table_set_text(t, R_RATE, size);
-		table_set(t, R_BYTES, rate->rate);
-		table_set(t, R_SAMPLES, whole(rate->samples));
-		table_set_real(t, R_ERROR, rate->error);
-		table_set_real(t, R_TOP_ERROR, rate->top_error);
-		table_set(t, R_SEEN, whole(rate->seen_bytes));
-		if (in->n_seeds)
-			set_tried(t, rate);
-	}
-}
-
-/* ---- notes ---- */
-
-enum { N_CODE, N_TEXT, N_COLUMNS };
-
-static const struct column note_columns[N_COLUMNS] = {
-	[N_CODE] = COLUMN("code", "", TEXT, DATA),
-	[N_TEXT] = COLUMN("text", "", TEXT),
-};
-
-static void note_covers(struct table *t, const struct replay_input *in)
-{
-	double unseen = replay_unseen(in->replay);
-	struct profile_figures f;
-	size_t n = 0, holds = 0;
-
-	if (!in->exact || unseen < 0 || in->metric > METRIC_ALLOCATED)
-		return;
-	for (size_t i = 0; i < in->sites->n; i++) {
-		const struct site *s = &in->sites->sites[i];
-		uint64_t exact = replay_exact_bytes(in->metric, &s->exact);
-
-		/* What is too small to be seen says nothing. */
-		if ((double)exact < unseen)
-			continue;
-		profile_sum_get(&s->view[replay_view(in->metric)], &f);
-		n++;
-		holds += estimate_covers(&f.bytes, unseen, exact);
-	}
-	if (!n)
-		return;
-	table_row(t);
-	table_set_text(t, N_CODE, "covered-sites");
-	table_printf(t, N_TEXT, "The interval holds the exact bytes of %zu of "
-		     "%zu sites that have as much as one sample stands for; "
-		     "95%% are to be expected.", holds, n);
-}
-
-/* Of a coarse rate and a small heap nothing is seen; say what would do. */
-static void note_coarse(struct table *t, const struct replay_input *in)
-{
-	uint64_t bytes = replay_exact_bytes(in->metric,
-					    &in->sites->total.exact);
-	uint64_t rate = 1;
-
-	if (!in->exact || in->replay->options.unit != UNIT_REQUESTED ||
-	    in->metric > METRIC_ALLOCATED ||
-	    in->replay->options.rate <= bytes / FEW_SAMPLES)
-		return;
-	while (rate < bytes / GOOD_SAMPLES)
-		rate *= 2;
-	table_row(t);
-	table_set_text(t, N_CODE, "coarse-rate");
-	table_printf(t, N_TEXT, "So few samples say little of sites; "
-		     "--rate=%" PRIu64 "%s would be good to some 5%% of the "
-		     "total.", rate >= KIB ? rate / KIB : rate,
-		     rate >= KIB ? "k" : "");
-}
-
-/* The maximum of a curve with noise is one where the noise is high. */
-static void note_peak(struct table *t, const struct replay_input *in)
-{
-	double unseen = replay_unseen(in->replay);
-	const struct site *all = &in->sites->total;
-	struct profile_figures f;
-
-	if (!in->exact || unseen < 0 || in->metric != METRIC_PEAK ||
-	    in->replay->options.mark != MARK_PEAK)
-		return;
-	profile_sum_get(&all->view[VIEW_MARKED], &f);
-	if (!f.bytes.n ||
-	    estimate_covers(&f.bytes, unseen, all->exact.marked_bytes))
-		return;
-	table_row(t);
-	table_set_text(t, N_CODE, "own-peak");
-	table_set_text(t, N_TEXT, "The peak is that of the estimated curve, "
-		       "which is too high where the heap is level for long; "
-		       "its interval does not know.  See --peak=exact.");
-}
-
-static void note_needed(struct table *t, const struct replay_input *in)
-{
-	char size[NUM_MAX];
-
-	if (!in->needed_rate)
-		return;
-	num_format_size(size, in->needed_rate);
-	table_row(t);
-	table_set_text(t, N_CODE, "needed-rate");
-	table_printf(t, N_TEXT, "For 5%% on each of the %zu largest sites, 19 "
-		     "times in 20: a rate of %s.", in->n_top, size);
-	if (!in->n_seeds)
-		return;
-	table_row(t);
-	table_set_text(t, N_CODE, "seeds");
-	table_printf(t, N_TEXT, "Rates were tried with %" PRIu64 " seeds on "
-		     "the blocks that were live at the moment shown; 95%% "
-		     "should be covered.", in->n_seeds);
-}
-
-static void note_order(struct table *t, const struct replay *p)
-{
-	if (!p->lost_frees && !p->unknown_frees && !p->impossible)
-		return;
-	table_row(t);
-	table_set_text(t, N_CODE, "contradictions");
-	table_printf(t, N_TEXT, "%" PRIu64 " frees of blocks that the trace "
-		     "does not have, %" PRIu64 " allocations where a block "
-		     "was live, %" PRIu64 " of impossible size or place.",
-		     p->unknown_frees, p->lost_frees, p->impossible);
-}
-
-static void build_notes(struct report *r, const struct replay_input *in)
-{
-	const struct trace_damage *d = trace_damage(in->trace);
-	struct table *t = report_add(r, REPLAY_NOTES, "notes", "NOTES",
-				     note_columns, N_COLUMNS);
-
-	t->form = TABLE_SENTENCES;
-	t->whole = true;
-	note_coarse(t, in);
-	note_peak(t, in);
-	note_covers(t, in);
-	note_needed(t, in);
-	if (in->replay->sampled) {
-		table_row(t);
-		table_set_text(t, N_CODE, "sampled-recording");
-		table_set_text(t, N_TEXT, "The trace was sampled while it was "
-			       "recorded: exact figures are not known.");
-	}
-	note_order(t, in->replay);
-	if (d->first[0]) {
-		table_row(t);
-		table_set_text(t, N_CODE, "damage");
-		table_set_text(t, N_TEXT, d->first);
-	}
-	if (d->lost) {
-		table_row(t);
-		table_set_text(t, N_CODE, "lost-events");
-		table_printf(t, N_TEXT, "The recorder lost %" PRIu64
-			     " events.", d->lost);
-	}
-}
-
 static void (*const builders[REPLAY_SECTIONS])(struct report *r,
 		const struct replay_input *in) = {
 	[REPLAY_TARGET] = build_target,
@@ -795,6 +589,7 @@ static void (*const builders[REPLAY_SECTIONS])(struct report *r,
 	[REPLAY_MOMENTS] = build_moments,
 	[REPLAY_TIMELINE] = build_timeline,
 	[REPLAY_SITES] = build_sites,
+	[REPLAY_FUNCTIONS] = build_functions,
 	[REPLAY_LIFETIMES] = build_lifetimes,
 	[REPLAY_RATES] = build_rates,
 	[REPLAY_NOTES] = build_notes,

@@ -19,11 +19,12 @@ enum replay_section {
 	REPLAY_MOMENTS,		/* JSON only: peak, end, allocated */
 	REPLAY_TIMELINE,	/* in text a plot */
 	REPLAY_SITES,
+	REPLAY_FUNCTIONS,	/* if asked for */
 	REPLAY_LIFETIMES,
 	REPLAY_RATES,		/* with several rates or seeds */
 	REPLAY_NOTES,
 };
-enum { REPLAY_SECTIONS = 8 };
+enum { REPLAY_SECTIONS = 9 };
 
 enum replay_metric {
 	METRIC_PEAK,		/* or the time of --at */
@@ -57,6 +58,13 @@ uint64_t replay_exact_bytes(enum replay_metric metric,
 			    const struct replay_site *s);
 uint64_t replay_exact_blocks(enum replay_metric metric,
 			     const struct replay_site *s);
+
+/* build_rates.c */
+void build_rates(struct report *r, const struct replay_input *in);
+void build_notes(struct report *r, const struct replay_input *in);
+
+/* build_functions.c: by function, with what they call */
+void build_functions(struct report *r, const struct replay_input *in);
 
 /* replay_text.c: the lines above the tables, the last with the plot. */
 void replay_heads(struct report *r, const struct replay_input *in);

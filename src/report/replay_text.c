@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "report/replay.h"
 
-enum { PLOT_WIDTH = 66, PLOT_HEIGHT = 6, MARGIN = 8, ARGS_MAX = 60 };
+enum { PLOT_WIDTH = 66, PLOT_HEIGHT = 6, MARGIN = 8, ARGS_MAX = 32 };
 
 /* Arguments are separated by zeros. */
 static void add_arguments(struct str *s, const struct trace *t)

@@ -182,6 +182,49 @@ void sites_init(struct sites *s, const struct replay *r, struct frames *f,
 	free(g.buckets);
 }
 
+static void add_functions(struct function_sites *s, const struct replay *r,
+			  struct frames *f, uint32_t stack, uint32_t *seen)
+{
+	uint32_t frames[TRACE_DEPTH_MAX];
+	size_t n = sites_frames(f, stack, frames, TRACE_DEPTH_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t function = f->frames[frames[i]].function;
+
+		if (!i)
+			add_stack(&s->exclusive[function], r, stack);
+		if (seen[function] != stack + 1)
+			add_stack(&s->inclusive[function], r, stack);
+		seen[function] = stack + 1;
+	}
+}
+
+void function_sites_init(struct function_sites *s, const struct replay *r,
+			 struct frames *f)
+{
+	uint32_t frames[TRACE_DEPTH_MAX];
+	AUTO_FREE uint32_t *seen = NULL;
+
+	/* Names first, so that their number is known. */
+	for (uint32_t stack = 0; stack < r->n_sites; stack++)
+		if (r->sites[stack].allocations)
+			sites_frames(f, stack, frames, TRACE_DEPTH_MAX);
+	*s = (struct function_sites){ .n = f->n_functions };
+	s->inclusive = mem_zalloc((s->n + 1) * sizeof(*s->inclusive));
+	s->exclusive = mem_zalloc((s->n + 1) * sizeof(*s->exclusive));
+	seen = mem_zalloc((s->n + 1) * sizeof(*seen));
+	for (uint32_t stack = 0; stack < r->n_sites; stack++)
+		if (r->sites[stack].allocations)
+			add_functions(s, r, f, stack, seen);
+}
+
+void function_sites_fini(struct function_sites *s)
+{
+	free(s->inclusive);
+	free(s->exclusive);
+	*s = (struct function_sites){ .n = 0 };
+}
+
 void sites_fini(struct sites *s)
 {
 	for (size_t i = 0; i < s->n; i++)

@@ -39,4 +39,19 @@ void sites_fini(struct sites *s);
 size_t sites_frames(struct frames *f, uint32_t stack, uint32_t *ret,
 		    size_t max);
 
+/*
+ * By function.  *Exclusive* is what it asked for itself, by its allocator;
+ * *inclusive* what was asked for while it was on the stack, counted once if it
+ * was there more than once.  So exclusive figures add up to the total, and the
+ * inclusive ones of main are the total.
+ */
+struct function_sites {
+	struct site *inclusive, *exclusive;	/* owned; by function */
+	size_t n;
+};
+
+void function_sites_init(struct function_sites *s, const struct replay *r,
+			 struct frames *f);
+void function_sites_fini(struct function_sites *s);
+
 #endif

@@ -146,6 +146,18 @@ for by in words count; do
 	ok "--by=$by is exact at 1" is e.json .allocated.estimate_bytes 4280000
 done
 
+"$HEAPCORE" replay --rate=1 --only=functions --json prog.trace >f.json
+inclusive() {
+	is f.json ".functions[] | select(.function == \"$1\") |
+		.exact_bytes, .estimate_bytes" "$(printf '%s\n%s' "$2" "$2")"
+}
+ok "main holds everything" inclusive main 3000000
+ok "keep holds its own" inclusive keep 1000000
+ok "main has nothing of its own" is f.json \
+	'.functions[] | select(.function == "main").own_exact_bytes' 0
+ok "own bytes add up" is f.json '[.functions[].own_exact_bytes] | add' \
+	3000000
+
 # Other tools' formats.
 "$HEAPCORE" replay -q --rate=1 --pprof=p.pb.gz --folded=p.folded \
 	--metric=allocated prog.trace >text

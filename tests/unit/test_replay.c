@@ -481,7 +481,8 @@ TEST(what_is_expected_of_a_rate_comes_true)
 			CHECK_NEAR(got.tried_samples, got.samples,
 				   4 * sqrt(got.samples / RATE_SEEDS) +
 				   (e == ESTIMATOR_STATMEMPROF));
-			CHECK_NEAR(got.bias, 0, 4 * rse / sqrt(RATE_SEEDS) + 1e-12);
+			CHECK_NEAR(got.bias, 0,
+				   4 * rse / sqrt(RATE_SEEDS) + 1e-12);
 			CHECK_NEAR(got.rms, rse, 0.15 * rse + 1e-12);
 			if (e == ESTIMATOR_HT)
 				CHECK_NEAR(got.covers, 0.955,
