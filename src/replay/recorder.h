@@ -79,7 +79,7 @@ struct rec_walk {
 /* An open chunk. */
 struct rec_chunk {
 	uint8_t *map;		/* from the header; NULL: none */
-	uint8_t *at, *end;	/* the next record; where none starts any more */
+	uint8_t *at, *end;	/* next record; none begins from end on */
 	uint32_t room;
 	uint32_t sequence;
 };
@@ -122,6 +122,14 @@ struct rec {
 extern struct rec rec;
 extern volatile uint32_t *rec_live;
 extern __thread struct rec_writer *rec_self;
+
+/* recorder_start.c */
+enum { REC_NEW, REC_STARTING, REC_ON, REC_OFF };
+extern int rec_state;
+void rec_start(void);
+/* What is left of the parent's recording is not ours. */
+void rec_start_child(void);
+void rec_clean_environment(void);
 
 /* recorder_sys.c: what libc would do, without it. */
 void rec_lock(void);

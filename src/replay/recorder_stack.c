@@ -50,6 +50,7 @@ static uint64_t factor[TRACE_DEPTH_MAX];	/* odd, of each place */
 
 /* What runs for every frame: calls would cost as much as the work. */
 #define REC_INLINE inline __attribute__((always_inline))
+#define REC_APART __attribute__((noinline))
 
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -190,7 +191,7 @@ static uint32_t number_of(const struct rec_walk *k, unsigned n)
 	return number ? number : add_stack(hash, frames, n);
 }
 
-static __attribute__((noinline)) struct rec_rule find_rule(uintptr_t pc)
+static REC_APART struct rec_rule find_rule(uintptr_t pc)
 {
 	struct rec_rule fp = { .kind = REC_RULE_FP };
 	struct rec_module m;
@@ -206,7 +207,8 @@ static __attribute__((noinline)) struct rec_rule find_rule(uintptr_t pc)
 }
 
 /* Two places for each address, the one used last in front. */
-static REC_INLINE const struct rec_rule *rule_of(struct rec_walk *k, uintptr_t pc)
+static REC_INLINE const struct rec_rule *rule_of(struct rec_walk *k,
+						 uintptr_t pc)
 {
 	struct rec_cached_rule *c =
 		&k->rules[pc * 0x9e3779b97f4a7c15u >> 32 & (REC_RULES - 2)];
@@ -241,8 +243,8 @@ static inline bool frame_at(uintptr_t slot, uintptr_t bp, struct rec_frame *ret)
 }
 
 /* [bp] is the caller's bp, [bp + 8] the return address: both machines. */
-static __attribute__((noinline)) bool by_frame_pointer(const struct rec_frame *f, uintptr_t limit,
-			     struct rec_frame *ret)
+static REC_APART bool by_frame_pointer(const struct rec_frame *f,
+				       uintptr_t limit, struct rec_frame *ret)
 {
 	uintptr_t slot = f->bp + sizeof(slot);
 
@@ -257,8 +259,9 @@ static __attribute__((noinline)) bool by_frame_pointer(const struct rec_frame *f
  * What a signal interrupted: Linux's struct ucontext, whose general registers
  * start at 40; rbp is the tenth, rsp and rip the 15th and 16th, from 0.
  */
-static __attribute__((noinline)) bool interrupted(const struct rec_walk *k, const struct rec_frame *f,
-			uintptr_t *limit, struct rec_frame *ret)
+static REC_APART bool interrupted(const struct rec_walk *k,
+				  const struct rec_frame *f,
+				  uintptr_t *limit, struct rec_frame *ret)
 {
 	uintptr_t regs = f->slot + 8 + 40;
 	uintptr_t sp;
@@ -277,8 +280,9 @@ static __attribute__((noinline)) bool interrupted(const struct rec_walk *k, cons
 	return ret->pc >= ADDRESS_MIN;
 }
 
-static REC_INLINE bool by_rule(const struct rec_rule *rule, const struct rec_frame *f,
-		    uintptr_t limit, struct rec_frame *ret)
+static REC_INLINE bool by_rule(const struct rec_rule *rule,
+			       const struct rec_frame *f, uintptr_t limit,
+			       struct rec_frame *ret)
 {
 	uintptr_t cfa, saved;
 	uintptr_t bp = f->bp;
@@ -307,8 +311,9 @@ static REC_INLINE bool by_rule(const struct rec_rule *rule, const struct rec_fra
 #endif
 
 /* The frame outside of f; false where the stack ends. */
-static REC_INLINE bool next_frame(struct rec_walk *k, const struct rec_frame *f,
-		       uintptr_t *limit, struct rec_frame *ret)
+static REC_INLINE bool next_frame(struct rec_walk *k,
+				  const struct rec_frame *f,
+				  uintptr_t *limit, struct rec_frame *ret)
 {
 	const struct rec_rule *rule = rule_of(k, f->pc);
 
@@ -409,7 +414,7 @@ static void join(struct rec_walk *k, unsigned n_fresh, unsigned at)
 }
 
 /* Frames outside of the last one, until there are enough. */
-static __attribute__((noinline)) void extend(struct rec_walk *k, uintptr_t *limit)
+static REC_APART void extend(struct rec_walk *k, uintptr_t *limit)
 {
 	while (!k->whole && k->top - k->base < rec.depth) {
 		if (k->top == REC_FRAMES) {

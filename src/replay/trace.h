@@ -117,7 +117,7 @@ enum trace_kind {
 	TRACE_REALLOC_OLD = 6,	/* tick: before the call */
 	TRACE_REALLOC_NEW = 7,	/* follows its OLD */
 	TRACE_FREE_SIZED = 8,
-	TRACE_SAMPLE = 9,	/* as MALLOC; N-th byte hit at mean distance T */
+	TRACE_SAMPLE = 9,	/* as MALLOC; byte N was hit, T apart */
 	TRACE_MAP = 10,
 	TRACE_UNMAP = 11,
 	TRACE_OTHER = 15,	/* varint what, varint length, bytes */

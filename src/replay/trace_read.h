@@ -142,7 +142,7 @@ struct trace_info {
 	size_t n_names;
 	struct trace_rows clocks;	/* monotonic ns, realtime ns */
 	struct trace_rows rss;		/* resident, swapped */
-	struct trace_rows gcs;		/* ticks it took, flags, before, after */
+	struct trace_rows gcs;		/* ticks, flags, before, after */
 	struct trace_rows lost;		/* events, enum trace_lost */
 	struct trace_rows ends;		/* enum trace_end, value */
 };
@@ -153,7 +153,7 @@ struct trace_damage {
 	uint64_t chunks;	/* with a wrong CRC, or that do not decode */
 	uint64_t records;	/* after which a chunk was given up */
 	uint64_t unknown;	/* chunks and records of an unknown kind */
-	uint64_t lost;		/* events that the recorder missed, by its log */
+	uint64_t lost;		/* events that the recorder missed */
 	bool cut;		/* the file ends inside a chunk */
 	char first[160];	/* a sentence; empty: all is well */
 };
