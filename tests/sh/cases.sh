@@ -66,6 +66,7 @@ assert finding["meaning"].startswith("72 usable bytes at " +
 }
 ok "its bytes, over the header behind it" bytes
 ok "the top overwritten" facts next_header top
+ok "guard pages inside the heap" facts guarded
 ok "memory that was never touched" facts not_touched
 ok "each wrong fact is noticed" noticed not_touched
 finish
