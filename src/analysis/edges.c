@@ -266,8 +266,12 @@ static void count_blocks(struct edges *e, const struct edges_piece *p,
 	vaddr at = p->start + from, end = p->start + to;
 	uint32_t number;
 
-	if (!index_starts(ix, at - ix->base))
+	/* A long block is not looked through again for each window. */
+	if (at < e->uncounted)
+		at = e->uncounted;
+	else if (!index_starts(ix, at - ix->base))
 		at = index_next(ix, at);
+	e->uncounted = at;
 	if (at >= end)
 		return;
 	number = index_number(ix, at - ix->base);
@@ -283,6 +287,7 @@ static void count_blocks(struct edges *e, const struct edges_piece *p,
 		at = next;
 		number++;
 	}
+	e->uncounted = at;
 }
 
 void *edges_count(void *arg)
@@ -363,7 +368,6 @@ void *edges_run(void *arg)
 	for (size_t i = 0; i < e->n_pieces; i++) {
 		const struct edges_piece *p = &e->pieces[i];
 
-		e->block.start = e->block.next = 0;
 		for (uint64_t at = 0; at < p->n && !e->too_many; at += WINDOW)
 			window(e, p, at, min_u64(at + WINDOW, p->n));
 	}

@@ -55,6 +55,7 @@ struct edges {
 
 	/* Private. */
 	uint32_t next;		/* nodes before it have their off */
+	vaddr uncounted;	/* the first start that was not counted */
 	struct {
 		vaddr start, next;
 		vaddr end;	/* of what the program may use */

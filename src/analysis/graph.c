@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/edges.h"
+#include "analysis/scan.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
 
@@ -321,12 +322,20 @@ static void settle_text(struct builder *b)
 /* How many edges start in [from, to), which lies in one block. */
 static uint32_t edges_in(const struct graph *g, vaddr from, vaddr to)
 {
-	uint64_t word;
+	struct scan_hits hits;
 	uint32_t n = 0;
 
-	for (; from + 8 <= to; from += 8)
-		if (space_u64(g->sp, from, &word) && index_find(&g->ix, word))
-			n++;
+	while (from + 8 <= to) {
+		uint64_t part = min_u64((to - from) & ~UINT64_C(7),
+					SCAN_WORDS * 8);
+		const uint8_t *bytes = space_view(g->sp, from, part);
+		size_t k = bytes ? scan_words(bytes, part / 8, 8, g->ix.base,
+					      g->ix.span, &hits) : 0;
+
+		for (size_t i = 0; i < k; i++)
+			n += index_find(&g->ix, g->ix.base + hits.off[i]) != 0;
+		from += part;
+	}
 	return n;
 }
 
@@ -494,18 +503,46 @@ uint64_t graph_usable(const struct graph *g, uint32_t node)
 	return start ? index_end(&g->ix, start) - start : 0;
 }
 
+/* The same of bytes in one piece. */
+static bool word_among(const struct graph *g, const uint8_t *bytes,
+		       uint64_t n, uint32_t block, uint64_t *ret)
+{
+	uint64_t step = (uint64_t)SCAN_WORDS * g->sp->word;
+	vaddr start = index_addr(&g->ix, block);
+	uint64_t size = graph_usable(g, block);
+	struct scan_hits hits;
+
+	for (uint64_t at = 0; at < n; at += step) {
+		uint64_t part = min_u64(n - at, step);
+
+		if (!scan_words(bytes + at, part / g->sp->word, g->sp->word,
+				start, size, &hits))
+			continue;
+		*ret = at + hits.pos[0] * (uint64_t)g->sp->word;
+		return true;
+	}
+	return false;
+}
+
 static bool word_in(const struct graph *g, vaddr from, vaddr to,
 		    uint32_t block, vaddr *ret)
 {
-	uint64_t v;
+	from = round_up(from, g->sp->word);
+	while (from < to) {
+		uint64_t n, at;
+		const uint8_t *bytes = space_view_max(g->sp, from, &n);
 
-	for (from = round_up(from, g->sp->word); from < to;
-	     from += g->sp->word)
-		if (space_word(g->sp, from, &v) &&
-		    index_find(&g->ix, v) == block) {
-			*ret = from;
+		n = min_u64(n, to - from) & ~(uint64_t)(g->sp->word - 1);
+		if (!bytes || !n) {
+			from = round_up(from + 1, g->sp->page);
+			continue;
+		}
+		if (word_among(g, bytes, n, block, &at)) {
+			*ret = from + at;
 			return true;
 		}
+		from += n;
+	}
 	return false;
 }
 

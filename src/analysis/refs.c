@@ -196,12 +196,15 @@ void refs_word_text(struct refs_names *n, const struct graph *g,
 
 /* ---- referrers ---- */
 
+enum { MAX_LOOKUPS = 1 << 16 };
+
 struct hunt {
 	struct refs *r;
 	struct space *sp;
 	struct heap *h;
 	vaddr from, to;
 	const struct root *root;	/* being looked through; NULL: heap */
+	uint32_t lookups;		/* that may still be made */
 };
 
 static bool keep(struct refs *r, const struct ref *ref)
@@ -226,6 +229,12 @@ static void met(struct hunt *h, vaddr word, uint64_t value)
 	if (word >= h->from && word < h->to)
 		return;
 	ref.kind = REFS_BLOCK;
+	/* A lookup in a long block takes long; so many tell enough. */
+	if (!h->lookups) {
+		h->r->count[REFS_BLOCK]++;
+		return;
+	}
+	h->lookups--;
 	if (heap_find(h->h, word, &ref.block) &&
 	    ref.block.state == BLOCK_USED && word >= ref.block.addr)
 		keep(h->r, &ref);
@@ -301,7 +310,7 @@ void refs_find(struct refs *r, struct space *sp, struct heap *h,
 	       const struct where *w, vaddr from, vaddr to)
 {
 	struct hunt hunt = { .r = r, .sp = sp, .h = h, .from = from,
-			     .to = to };
+			     .to = to, .lookups = MAX_LOOKUPS };
 	struct roots roots;
 
 	*r = (struct refs){ .n = 0 };

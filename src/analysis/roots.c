@@ -15,6 +15,7 @@ struct sweep {
 	const struct heap *h;
 	const struct where *w;
 	size_t extent, own, stack;
+	uint64_t *sps;		/* owned; stack pointers, sorted */
 	vaddr limit;		/* what is known holds up to here */
 };
 
@@ -97,22 +98,27 @@ static const struct where_stack *in_stack(struct sweep *s, vaddr addr)
 static vaddr live_from(const struct sweep *s, const struct where_stack *stack)
 {
 	const struct space *sp = s->sp;
-	vaddr from = stack->end;
 	uint64_t red = sp->machine == MACHINE_X86_64 ? RED_ZONE : 0;
+	size_t lo = 0, hi = sp->n_threads;
 
 	if (stack->thread == WHERE_NO_THREAD)
-		return stack->tcb ? round_down(stack->tcb, sp->word) : from;
-	if (sp->threads[stack->thread].sp < stack->start ||
+		return stack->tcb ? round_down(stack->tcb, sp->word)
+				  : stack->end;
+	/* The lowest one that lies in it, whoever's. */
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->sps[mid] < stack->start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == sp->n_threads || s->sps[lo] >= stack->end ||
+	    sp->threads[stack->thread].sp < stack->start ||
 	    sp->threads[stack->thread].sp >= stack->end)
 		return stack->start;
-	for (size_t i = 0; i < sp->n_threads; i++) {
-		vaddr at = sp->threads[i].sp;
-
-		if (at >= stack->start && at < stack->end)
-			from = min_u64(from, at - min_u64(red,
-							  at - stack->start));
-	}
-	return round_down(from, sp->word);
+	return round_down(s->sps[lo] - min_u64(red, s->sps[lo] -
+					       stack->start), sp->word);
 }
 
 static enum root_kind stack_kind(struct sweep *s, vaddr addr,
@@ -178,6 +184,13 @@ static void sweep_seg(struct sweep *s, const struct seg *seg)
 		s->r->missing_bytes += seg->end - end;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
 static void find_main_stack(struct sweep *s)
 {
 	s->r->no_main_stack = s->sp->n_threads > 0;
@@ -192,6 +205,11 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 	struct sweep s = { .r = r, .sp = sp, .h = h, .w = w };
 
 	*r = (struct roots){ 0 };
+	s.sps = mem_alloc((sp->n_threads + 1) * sizeof(*s.sps));
+	for (size_t i = 0; i < sp->n_threads; i++)
+		s.sps[i] = sp->threads[i].sp;
+	if (sp->n_threads)
+		qsort(s.sps, sp->n_threads, sizeof(*s.sps), by_value);
 	for (size_t i = 0; i < sp->n_segs; i++)
 		if (may_hold_roots(sp, &sp->segs[i]))
 			sweep_seg(&s, &sp->segs[i]);
@@ -203,6 +221,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 		add_root(r, &(struct root){
 			.kind = ROOT_REGISTERS, .thread = i,
 		});
+	free(s.sps);
 }
 
 void roots_fini(struct roots *r)

@@ -294,20 +294,22 @@ bool weak_size_links(const struct weak_census *c, uint64_t size)
 
 /* ---- strings and vectors ---- */
 
-/* Bytes of the block that starts at off for the program. */
-static uint64_t usable_at(const struct index *ix, uint64_t off)
+/*
+ * May the program use so many bytes of the block that starts at off?  In
+ * constant time, however long the block is.
+ */
+static bool usable(const struct index *ix, uint64_t off, uint64_t bytes)
 {
-	vaddr addr = ix->base + off;
+	uint64_t last = off + bytes + ix->own - 1;
 
-	return index_end(ix, addr) - addr;
+	return bytes && last < ix->span &&
+	       index_number(ix, last) == index_number(ix, off);
 }
 
 /* Was the block asked for so many bytes? */
 static bool fits(const struct index *ix, uint64_t off, uint64_t bytes)
 {
-	uint64_t usable = usable_at(ix, off);
-
-	return usable >= bytes && usable - bytes < SLACK_MAX;
+	return usable(ix, off, bytes) && !usable(ix, off, bytes + SLACK_MAX);
 }
 
 static bool text_lengths(uint64_t length, uint64_t capacity)
@@ -389,5 +391,5 @@ bool weak_vector_head(const struct index *ix, const struct weak_word *w,
 	    !fits(ix, off, size))
 		return false;
 	*ret = (struct weak_vector){ used, size };
-	return used < size || usable_at(ix, off) - size >= 8;
+	return used < size || usable(ix, off, size + 8);
 }
