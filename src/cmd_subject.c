@@ -186,6 +186,12 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 	}
 	if (graph_init(&s->graph, s->sp, &s->heap, &s->where, 0, p,
 		       &s->reach_err)) {
+		if (!asked && s->graph.roots.no_main_stack) {
+			graph_fini(&s->graph);
+			in->no_reach = "no stack is in the file, everything "
+				       "would look lost; --only=leaks tries";
+			return;
+		}
 		reach_init(&s->reach, &s->graph, &s->heap, p);
 		in->reach = &s->reach;
 		return;
