@@ -2,6 +2,7 @@
 #include "analysis/damage.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,13 @@
 #include "base/num.h"
 #include "base/str.h"
 
-enum { MAX_LINKS = 2 << 20 };	/* blocks looked at for broken links */
+enum {
+	MAX_LINKS = 2 << 20,	/* blocks looked at for broken links */
+	MAX_AT_WORK = 3,	/* findings that one operation may leave */
+};
+
+/* The code of a finding that is no damage but an operation not finished. */
+#define IN_PROGRESS "in-progress"
 
 const char *damage_kind_name(enum damage_kind kind)
 {
@@ -452,6 +459,12 @@ static int judge_of(const struct heap_note *note)
 	return -1;
 }
 
+static void free_case(struct damage_case *c)
+{
+	free(c->text);
+	free(c->fill_text);
+}
+
 static void add_case(struct damage *d, struct judge *j, size_t note)
 {
 	const struct heap_note *n = &j->h->notes[note];
@@ -485,6 +498,52 @@ static int gravest_first(const void *a, const void *b)
 	return (x->note > y->note) - (x->note < y->note);
 }
 
+/*
+ * Was the process stopped while a thread was at work inside malloc?  Then a
+ * list or a header of a locked arena may be half changed.  Not if glibc gave
+ * up, or the processor did: both leave the lock held over real damage.
+ */
+static bool at_work(const struct damage *d, const struct space *sp)
+{
+	return !d->abort.found && sp->signal != SIGSEGV &&
+	       sp->signal != SIGBUS && sp->signal != SIGILL &&
+	       sp->signal != SIGFPE;
+}
+
+/* What one thread leaves behind in the middle of one operation. */
+static bool few_in_arena(const struct heap *h, uint32_t arena)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < h->n_notes && n <= MAX_AT_WORK; i++)
+		n += h->notes[i].arena == arena &&
+			(judge_of(&h->notes[i]) >= 0 ||
+			 !strcmp(h->notes[i].code, IN_PROGRESS));
+	return n <= MAX_AT_WORK;
+}
+
+/*
+ * The last case, in an arena that is locked: it is work in progress, unless
+ * what stands there was written by somebody who is no allocator.
+ */
+static void excuse_work(struct damage *d, struct heap *h)
+{
+	struct damage_case *c = &d->cases[d->n_cases - 1];
+	struct heap_note *note = &h->notes[c->note];
+	char *text;
+
+	if (c->arena >= h->n_arenas || !h->arenas[c->arena].locked ||
+	    c->fill == FILL_TEXT || c->fill == FILL_REPEATED ||
+	    !few_in_arena(h, c->arena))
+		return;
+	text = mem_printf("malloc was at work in this arena: %s", note->text);
+	free(note->text);
+	note->text = text;
+	note->code = IN_PROGRESS;
+	free_case(c);
+	d->n_cases--;
+}
+
 void damage_init(struct damage *d, struct space *sp, struct heap *h)
 {
 	struct judge j = { .sp = sp, .h = h, .links = MAX_LINKS };
@@ -504,17 +563,18 @@ void damage_init(struct damage *d, struct space *sp, struct heap *h)
 	}
 	if (n)
 		qsort(all, n, sizeof(*all), gravest_first);
-	for (size_t i = 0; i < n && i < DAMAGE_MAX; i++)
+	for (size_t i = 0; i < n && i < DAMAGE_MAX; i++) {
 		add_case(d, &j, all[i].note);
-	d->cases_dropped = n - d->n_cases;
+		if (at_work(d, sp))
+			excuse_work(d, h);
+	}
+	d->cases_dropped = n > DAMAGE_MAX ? n - DAMAGE_MAX : 0;
 }
 
 void damage_fini(struct damage *d)
 {
-	for (size_t i = 0; i < d->n_cases; i++) {
-		free(d->cases[i].text);
-		free(d->cases[i].fill_text);
-	}
+	for (size_t i = 0; i < d->n_cases; i++)
+		free_case(&d->cases[i]);
 	free(d->cases);
 	*d = (struct damage){ 0 };
 }

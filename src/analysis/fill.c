@@ -5,7 +5,10 @@
 
 #include "base/str.h"
 
-enum { FILL_REACH = 4096 };	/* how far a fill is followed, each way */
+enum {
+	FILL_REACH = 4096,	/* how far a fill is followed, each way */
+	MIN_TEXT = 4,
+};
 
 static bool printable(uint8_t c)
 {
@@ -33,6 +36,9 @@ static void follow_fill(struct damage_case *d, struct space *sp,
 	while (high - to < FILL_REACH && space_u8(sp, high, &c) &&
 	       fits(fill, want, c))
 		high++;
+	/* Two or three bytes are printable by chance. */
+	if (fill == FILL_TEXT && high - low < MIN_TEXT)
+		return;
 	/* A few printable bytes beside a fill make it no text. */
 	if (high - low <= d->fill_bytes + d->fill_bytes / 4)
 		return;

@@ -707,6 +707,13 @@ static void fill_shortage(struct glibc *g, struct shortage *s)
 	}
 }
 
+/* The arena that a cache's own structure is a block of. */
+static uint32_t tcache_arena(const struct glibc *g,
+			     const struct glibc_tcache *tc)
+{
+	return g->heap->caches[tc->id].arena;
+}
+
 static void note_shortage(struct glibc *g, const struct shortage *s, size_t i)
 {
 	const struct glibc_tcache *tc = &g->tcaches[i];
@@ -714,11 +721,22 @@ static void note_shortage(struct glibc *g, const struct shortage *s, size_t i)
 
 	for (unsigned b = 0; b < SMALL_TCACHE_BINS; b++)
 		missing += s->left[i][b];
-	if (missing)
-		heap_note(g->heap, "broken-tcache", g->arenas[0].id, tc->mem,
-			  0, "thread cache 0x%llx: %u members are not "
-			  "reached by its lists; %u recognised by their key",
-			  (unsigned long long)tc->mem, missing, s->filled[i]);
+	if (!missing)
+		return;
+	/* One: taken out or put in by a thread that was stopped there. */
+	if (missing == 1) {
+		heap_note(g->heap, "short-tcache", tcache_arena(g, tc),
+			  tc->mem, 0, "thread cache 0x%llx counts one block "
+			  "more than its lists reach: its thread was inside "
+			  "malloc, or a link was overwritten",
+			  (unsigned long long)tc->mem);
+		heap_note_is_minor(g->heap);
+		return;
+	}
+	heap_note(g->heap, "broken-tcache", tcache_arena(g, tc), tc->mem, 0,
+		  "thread cache 0x%llx: %u members are not reached by its "
+		  "lists; %u recognised by their key",
+		  (unsigned long long)tc->mem, missing, s->filled[i]);
 }
 
 static void mark_tcaches(struct glibc *g)
