@@ -371,6 +371,37 @@ TEST(zeros_and_addresses_prove_nothing)
 	end(&w);
 }
 
+/* In a locked arena, as it was met; how many cases come of it. */
+static size_t cases_when(bool locked, int signal, const char *word)
+{
+	struct world w;
+	uint64_t value = 0x1230;
+	size_t n;
+
+	begin(&w);
+	if (word)
+		memcpy(&value, word, sizeof(value));
+	memcpy(target_mem_at(w.sp, HEAP + 0x98), &value, sizeof(value));
+	w.heap.arenas[0].locked = locked;
+	w.sp->signal = signal;
+	heap_note(&w.heap, "bad-chunk-size", 0, HEAP + 0x90, 0, "x");
+	finish(&w);
+	n = w.d.n_cases;
+	CHECK_STR(w.heap.notes[0].code, n ? "bad-chunk-size" : "in-progress");
+	end(&w);
+	return n;
+}
+
+TEST(an_operation_that_was_not_finished_is_no_damage)
+{
+	CHECK_U64(cases_when(true, SIGABRT, NULL), 0);
+	CHECK_U64(cases_when(true, 0, NULL), 0);
+	CHECK_U64(cases_when(false, SIGABRT, NULL), 1);
+	/* The processor gave up over it, or somebody wrote text there. */
+	CHECK_U64(cases_when(true, SIGSEGV, NULL), 1);
+	CHECK_U64(cases_when(true, SIGABRT, "overflow"), 1);
+}
+
 TEST(double_frees_are_told_apart)
 {
 	struct world w;
