@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <signal.h>
 #include "analysis/damage.h"
 
 #include "analysis/abortmsg.h"
