@@ -121,9 +121,10 @@ static void evidence_text(struct glibc *g, struct str *s)
 	else
 		str_adds(s, "; mp_ not found");
 	if (g->tcache)
-		str_printf(s, "; %zu thread caches by content, %zu of them "
-			   "of %zu threads", g->n_tcaches, owned,
-			   g->sp->n_threads);
+		str_printf(s, "; %zu thread cache%s by content, %zu of %zu "
+			   "thread%s", g->n_tcaches,
+			   g->n_tcaches == 1 ? "" : "s", owned,
+			   g->sp->n_threads, g->sp->n_threads == 1 ? "" : "s");
 	if (g->mangled_known)
 		str_printf(s, "; links %s", g->mangled ? "mangled" : "plain");
 }

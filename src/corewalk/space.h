@@ -97,6 +97,7 @@ struct thread {
 	uint64_t regs[THREAD_MAX_REGS];	/* in the order of the core's note */
 	vaddr sp, pc;
 	vaddr tls;		/* the thread pointer; 0 if not known */
+	char name[16];		/* as the kernel has it; empty: not known */
 };
 
 /* A run of bytes that the core file stores; file offsets. */

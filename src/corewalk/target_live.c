@@ -12,8 +12,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -354,6 +356,26 @@ static void warn_swapped(struct live *lv)
 		   size);
 }
 
+/* A core has no place for them; one that has ended since has none. */
+static void name_threads(struct live *lv)
+{
+	struct space *sp = lv->sp;
+	struct str name;
+
+	str_init(&name);
+	for (size_t i = 0; i < sp->n_threads; i++) {
+		struct thread *t = &sp->threads[i];
+		AUTO_FREE char *path = mem_printf("task/%" PRIu32 "/comm",
+						  t->tid);
+
+		if (!live_read(lv->proc_fd, path, &name) || !name.len)
+			continue;
+		snprintf(t->name, sizeof(t->name), "%.*s",
+			 (int)strcspn(name.text, "\n"), name.text);
+	}
+	str_fini(&name);
+}
+
 static void finish(struct live *lv)
 {
 	struct space *sp = lv->sp;
@@ -367,6 +389,7 @@ static void finish(struct live *lv)
 	core_notes_done(sp);
 	sp->writer = "heapcore";
 	sp->signal = 0;
+	name_threads(lv);
 	core_files(sp);
 	pages_to_runs(sp);
 	live_set_roots(lv);

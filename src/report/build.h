@@ -52,6 +52,14 @@ const char *map_what(const struct report *r, struct space *sp,
 /* "SIGABRT", or "signal 77" in ret. */
 const char *signal_name(int signal, char ret[16]);
 
+/* What takes memory of the machine, if that is known of each page. */
+struct rss {
+	uint64_t all;		/* as VmRSS of proc(5) */
+	uint64_t private_bytes;	/* of the private memory */
+	uint64_t swapped;	/* private too, and in swap */
+};
+bool find_rss(struct space *sp, struct rss *ret);
+
 /* Mappings that were cut off, or left out by the core's writer. */
 size_t count_missing(const struct space *sp);
 

@@ -16,7 +16,7 @@
 
 enum {
 	A_NAME, A_MAPPED, A_USED, A_FREE, A_FREE_SHARE, A_TRIMMABLE,
-	A_ATTACHED, A_THREADS, A_ADDRESS, A_HEAPS, A_TOP, A_TOP_BYTES,
+	A_ATTACHED, A_WHO, A_THREADS, A_ADDRESS, A_HEAPS, A_TOP, A_TOP_BYTES,
 	A_SYSTEM, A_MAX_SYSTEM, A_FAST_BLOCKS, A_FAST, A_REST_BLOCKS, A_REST,
 	A_CACHED_BLOCKS, A_CACHED, A_OVERHEAD, A_FOREIGN, A_UNDECODED,
 	A_USED_BLOCKS, A_FREE_BLOCKS, A_MMAPPED, A_CONTIGUOUS, A_LOCKED,
@@ -29,17 +29,18 @@ enum {
 static const struct column arena_columns[A_COLUMNS] = {
 	[A_NAME] = COLUMN("name", "", TEXT, .width = 20),
 	[A_MAPPED] = COLUMN("mapped_bytes", "heap", BYTES,
-			    .flags = COLUMN_SUM, .width = 10),
+			    .flags = COLUMN_SUM, .width = 9),
 	[A_USED] = COLUMN("used_bytes", "in use", BYTES,
-			  .flags = COLUMN_SUM, .width = 10),
+			  .flags = COLUMN_SUM, .width = 9),
 	[A_FREE] = COLUMN("free_bytes", "free", BYTES,
-			  .flags = COLUMN_SUM, .width = 10),
+			  .flags = COLUMN_SUM, .width = 9),
 	[A_FREE_SHARE] = COLUMN("free_share", "free%", SHARE, .width = 7,
 				.part = A_FREE + 1, .whole = A_MAPPED + 1),
 	[A_TRIMMABLE] = COLUMN("trimmable_bytes", "trimmable", BYTES,
 			       .flags = COLUMN_SUM, .width = 11),
-	[A_ATTACHED] = COLUMN("attached_threads", "threads", COUNT,
-			      .flags = COLUMN_SUM, .width = 9),
+	[A_ATTACHED] = COLUMN("attached_threads", "threads", COUNT, DATA_SUM),
+	[A_WHO] = COLUMN("who", "threads", TEXT, .flags = COLUMN_NO_DATA,
+			 .whole = A_ATTACHED + 1),
 	[A_THREADS] = COLUMN("thread_ids", "", TEXT, DATA_ONLY),
 	[A_ADDRESS] = COLUMN("address", "", ADDR, DATA_ONLY),
 	[A_HEAPS] = COLUMN("heaps", "", COUNT, DATA_SUM),
@@ -84,12 +85,29 @@ static void set_malloc_info(struct table *t, const struct arena *a)
 	table_set(t, A_REST, unsorted->bytes + binned->bytes + top->bytes);
 }
 
+enum { WHO_ROOM = 13 };		/* what the other columns leave */
+
+/* "1 (4711)": how many, and who, if that is short enough. */
+static void set_who(struct table *t, uint64_t n, const struct str *ids)
+{
+	char text[NUM_MAX];
+	int len = snprintf(text, sizeof(text), "%" PRIu64, n);
+
+	if (n && ids->len && (size_t)len + ids->len + 3 <= WHO_ROOM)
+		snprintf(text + len, sizeof(text) - (size_t)len, " (%s)",
+			 ids->text);
+	table_set_text(t, A_WHO, text);
+}
+
 /* What a list of mapped blocks does not have. */
-static void set_structure(struct table *t, const struct arena *a)
+static void set_structure(struct table *t, const struct arena *a,
+			  const struct str *threads)
 {
 	table_set(t, A_TRIMMABLE, a->trimmable_bytes);
-	if (a->attached >= 0)
+	if (a->attached >= 0) {
 		table_set(t, A_ATTACHED, (uint64_t)a->attached);
+		set_who(t, (uint64_t)a->attached, threads);
+	}
 	table_set(t, A_ADDRESS, a->addr);
 	table_set(t, A_HEAPS, a->heaps);
 	if (a->top)
@@ -124,7 +142,7 @@ static void add_arena(struct table *t, const struct arena *a,
 	if (threads->len)
 		table_set_bytes(t, A_THREADS, threads->text, threads->len);
 	if (a->addr)
-		set_structure(t, a);
+		set_structure(t, a, threads);
 }
 
 void build_arenas(struct report *r, const struct report_input *in)
@@ -239,7 +257,7 @@ void build_classes(struct report *r, const struct report_input *in)
 }
 
 enum {
-	F_FREE, F_FREE_STORED, F_CACHED, F_TRIMMABLE, F_TRIM_STORED,
+	F_FREE, F_FREE_STORED, F_CACHED, F_TRIM_STORED, F_TRIMMABLE,
 	F_TRIM_TOP, F_PINNED, F_PINNED_PAGES, F_TOP, F_BELOW_TOP, F_RUNS,
 	F_LARGEST, F_COLUMNS
 };
@@ -248,10 +266,12 @@ static const struct column fragment_columns[F_COLUMNS] = {
 	[F_FREE] = COLUMN("free_bytes", "free", BYTES),
 	[F_FREE_STORED] = COLUMN("free_stored_bytes", "in file", BYTES),
 	[F_CACHED] = COLUMN("cached_bytes", "in thread caches", BYTES),
-	[F_TRIMMABLE] = COLUMN("trimmable_bytes", "trimmable", BYTES),
-	[F_TRIM_STORED] = COLUMN("trimmable_stored_bytes",
-				 "trimmable, stored", BYTES),
-	[F_TRIM_TOP] = COLUMN("trimmable_top_bytes", "trimmable at top",
+	/* What the column of ARENAS adds up to: it takes memory now. */
+	[F_TRIM_STORED] = COLUMN("trimmable_stored_bytes", "trimmable",
+				 BYTES),
+	[F_TRIMMABLE] = COLUMN("trimmable_bytes", "with untouched pages",
+			       BYTES),
+	[F_TRIM_TOP] = COLUMN("trimmable_top_bytes", "of these in tops",
 			      BYTES),
 	[F_PINNED] = COLUMN("pinned_bytes", "on pinned pages", BYTES),
 	[F_PINNED_PAGES] = COLUMN("pinned_pages", "pinned pages", COUNT),
@@ -261,14 +281,17 @@ static const struct column fragment_columns[F_COLUMNS] = {
 	[F_LARGEST] = COLUMN("largest_run_bytes", "largest run", BYTES),
 };
 
-static void build_fragment_total(struct report *r, const struct fragment *f)
+static void build_fragment_total(struct report *r,
+				 const struct report_input *in)
 {
-	const struct fragment_arena *a = &f->total;
+	const struct fragment_arena *a = &in->fragment->total;
 	struct table *t = report_add(r, SECTION_FRAGMENTATION,
 				     "fragmentation", "FRAGMENTATION",
 				     fragment_columns, F_COLUMNS);
 
 	t->form = TABLE_OBJECT;
+	if (is_process(in->sp))
+		table_retitle(t, F_FREE_STORED, "resident");
 	table_row(t);
 	table_set(t, F_FREE, a->free.bytes);
 	table_set(t, F_FREE_STORED, a->free.stored);
@@ -344,8 +367,11 @@ static const struct column pin_columns[P_COLUMNS] = {
 			   .width = 22),
 	[P_SIZE] = COLUMN("size", "", BYTES, DATA_ONLY),
 	[P_STATE] = COLUMN("state", "", TEXT, DATA_ONLY),
-	[P_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .width = 9),
-	[P_PAGES] = COLUMN("pages", "pages", COUNT, .width = 8),
+	/* Kinds share pages: over all rows they are more than there are. */
+	[P_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
+			    .width = 9),
+	[P_PAGES] = COLUMN("pages", "pages", COUNT, .flags = COLUMN_SUM,
+			   .width = 8),
 	[P_FREE] = COLUMN("free_bytes", "holds", BYTES, .flags = COLUMN_SUM,
 			  .width = 9),
 	[P_SOLE_PAGES] = COLUMN("sole_pages", "", COUNT, DATA_ONLY),
@@ -402,7 +428,7 @@ static void build_pins(struct report *r, const struct report_input *in)
 
 void build_fragmentation(struct report *r, const struct report_input *in)
 {
-	build_fragment_total(r, in->fragment);
+	build_fragment_total(r, in);
 	build_runs(r, in->fragment);
 	build_pins(r, in);
 }

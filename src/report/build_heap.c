@@ -126,7 +126,8 @@ static const struct column where_columns[W_COLUMNS] = {
 	[W_SHARE] = COLUMN("share", "share", SHARE, .flags = COLUMN_OF_TOTAL,
 			   .width = 8, .part = W_BYTES + 1,
 			   .whole = W_BYTES + 1),
-	[W_STORED_SHARE] = COLUMN("stored_share", "share", SHARE,
+	/* Directly behind what it is a share of. */
+	[W_STORED_SHARE] = COLUMN("stored_share", "of it", SHARE,
 				  .flags = COLUMN_OF_TOTAL, .width = 8,
 				  .part = W_STORED + 1, .whole = W_STORED + 1),
 };
@@ -239,7 +240,7 @@ static const struct column allocator_columns[L_COLUMNS] = {
 	[L_USED_BLOCKS] = COLUMN("used_blocks", "blocks in use", COUNT),
 	[L_CACHED] = COLUMN("cached_bytes", "in thread caches", BYTES),
 	[L_FAST] = COLUMN("fast_bytes", "in fastbins", BYTES),
-	[L_FOREIGN] = COLUMN("foreign_bytes", "foreign", BYTES),
+	[L_FOREIGN] = COLUMN("foreign_bytes", "not malloc's", BYTES),
 	[L_UNDECODED] = COLUMN("undecoded_bytes", "not decoded", BYTES),
 	[L_MAPPED] = COLUMN("mapped_bytes", "heap", BYTES),
 	[L_TRIMMABLE] = COLUMN("trimmable_bytes", "trimmable", BYTES),
@@ -247,9 +248,10 @@ static const struct column allocator_columns[L_COLUMNS] = {
 	[L_MMAPPED_BLOCKS] = COLUMN("mmapped_blocks", "mmapped blocks",
 				    COUNT),
 	[L_FREE_BLOCKS] = COLUMN("free_blocks", "free blocks", COUNT),
-	[L_CLAIMED] = COLUMN("mmapped_claimed_bytes", "says mmapped", BYTES),
+	[L_CLAIMED] = COLUMN("mmapped_claimed_bytes",
+			     "malloc counts as mmapped", BYTES),
 	[L_CLAIMED_BLOCKS] = COLUMN("mmapped_claimed_blocks",
-				    "says mmapped blocks", COUNT),
+				    "malloc counts, blocks", COUNT),
 };
 
 static struct heap_sum sum_allocator(const struct heap *h, size_t allocator,

@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/refs.h"
 #include "base/mem.h"
+#include "corewalk/pages.h"
 
 enum {
 	T_KIND, T_PATH, T_PROGRAM, T_PID, T_SIGNAL, T_THREADS, T_PRIVATE,
 	T_STORED, T_FAULT, T_COMMAND, T_MACHINE, T_PAGE, T_WRITER, T_MAPPINGS,
-	T_MISSING, T_MODULES, T_SIZE, T_WANTED, T_STOPPED, T_TORN,
+	T_MISSING, T_MODULES, T_SIZE, T_WANTED, T_STOPPED, T_TORN, T_RSS,
+	T_SWAPPED,
 	T_COLUMNS
 };
 
@@ -43,6 +46,8 @@ static const struct column target_columns[T_COLUMNS] = {
 	[T_WANTED] = COLUMN("whole_file_bytes", "whole file", BYTES),
 	[T_STOPPED] = COLUMN("stopped_s", "stopped for", SECONDS),
 	[T_TORN] = COLUMN("torn", "read while it ran", FLAG),
+	[T_RSS] = COLUMN("rss_bytes", "resident in all", BYTES),
+	[T_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES),
 };
 
 const char *signal_name(int signal, char ret[16])
@@ -79,12 +84,32 @@ size_t count_missing(const struct space *sp)
 	return sp->missing_segs + sp->undumped_segs;
 }
 
+bool find_rss(struct space *sp, struct rss *ret)
+{
+	*ret = (struct rss){ 0 };
+	if (!space_pages_known(sp))
+		return false;
+	for (size_t i = 0; i < sp->n_segs; i++) {
+		const struct seg *seg = &sp->segs[i];
+		struct residency r = { 0 };
+
+		space_residency(sp, seg->start, seg->end, &r);
+		ret->all += r.resident;
+		if (!space_seg_private(sp, seg))
+			continue;
+		ret->private_bytes += r.resident;
+		ret->swapped += r.swapped;
+	}
+	return true;
+}
+
 void build_target(struct report *r, const struct report_input *in)
 {
 	struct space *sp = in->sp;
 	struct table *t = report_add(r, SECTION_TARGET, "target", "TARGET",
 				     target_columns, T_COLUMNS);
 	char name[16];
+	struct rss rss;
 
 	t->form = TABLE_OBJECT;
 	table_row(t);
@@ -109,6 +134,10 @@ void build_target(struct report *r, const struct report_input *in)
 	table_set(t, T_MAPPINGS, sp->n_segs);
 	table_set(t, T_MISSING, count_missing(sp));
 	table_set(t, T_MODULES, sp->n_modules);
+	if (find_rss(sp, &rss)) {
+		table_set(t, T_RSS, rss.all);
+		table_set(t, T_SWAPPED, rss.swapped);
+	}
 	if (is_process(sp)) {
 		table_set_real(t, T_STOPPED, sp->stopped_s);
 		table_set(t, T_TORN, sp->torn);
@@ -119,13 +148,15 @@ void build_target(struct report *r, const struct report_input *in)
 }
 
 enum {
-	H_TID, H_ARENA, H_CACHED_BLOCKS, H_CACHED, H_STACK, H_STACK_BYTES,
-	H_SP, H_PC, H_MODULE, H_COLUMNS
+	H_TID, H_NAME, H_ARENA, H_CACHED_BLOCKS, H_CACHED, H_STACK,
+	H_STACK_BYTES, H_SP, H_PC, H_MODULE, H_WHERE, H_COLUMNS
 };
 
 static const struct column thread_columns[H_COLUMNS] = {
 	[H_TID] = COLUMN("tid", "tid", COUNT,
-		.flags = COLUMN_LEFT, .width = 18),
+		.flags = COLUMN_LEFT),
+	[H_NAME] = COLUMN("name", "name", TEXT,
+		.flags = COLUMN_RAW | COLUMN_CONTENT),
 	[H_ARENA] = COLUMN("arena", "arena", TEXT),
 	[H_CACHED_BLOCKS] = COLUMN("cached_blocks", "cached", COUNT,
 		.flags = COLUMN_SUM),
@@ -137,7 +168,10 @@ static const struct column thread_columns[H_COLUMNS] = {
 		.flags = COLUMN_SUM),
 	[H_SP] = COLUMN("stack_pointer", "sp", ADDR, .flags = COLUMN_NO_TEXT),
 	[H_PC] = COLUMN("pc", "pc", ADDR, .flags = COLUMN_NO_TEXT),
-	[H_MODULE] = COLUMN("module", "in", TEXT, .flags = COLUMN_RAW),
+	[H_MODULE] = COLUMN("module", "in", TEXT,
+		.flags = COLUMN_RAW | COLUMN_NO_TEXT),
+	/* Escaped where it is made. */
+	[H_WHERE] = COLUMN("at", "at", TEXT),
 };
 
 /* What belongs to a thread, by its id: a core may have very many. */
@@ -158,7 +192,7 @@ static int compare_tid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void index_init(struct thread_index *x, const struct heap *h)
+static void thread_index_init(struct thread_index *x, const struct heap *h)
 {
 	x->n_uses = h->n_uses;
 	x->n_caches = h->n_caches;
@@ -172,7 +206,7 @@ static void index_init(struct thread_index *x, const struct heap *h)
 	qsort(x->caches, x->n_caches, sizeof(*x->caches), compare_tid);
 }
 
-static void index_fini(struct thread_index *x)
+static void thread_index_fini(struct thread_index *x)
 {
 	free(x->uses);
 	free(x->caches);
@@ -203,6 +237,27 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Cores have the name of the process, which is that of its first thread. */
+static void set_name(struct table *t, const struct space *sp,
+		     const struct thread *thread)
+{
+	if (thread->name[0])
+		table_set_text(t, H_NAME, thread->name);
+	else if (thread->tid == sp->pid && sp->program)
+		table_set_text(t, H_NAME, sp->program);
+}
+
+static void set_where(struct table *t, const struct report_input *in,
+		      const struct thread *thread)
+{
+	struct str at;
+
+	str_init(&at);
+	if (in->names && refs_symbol_text(in->names, thread->pc, &at))
+		table_set_text(t, H_WHERE, at.text);
+	str_fini(&at);
+}
+
 static void add_thread(struct table *t, const struct report_input *in,
 		       const struct thread_index *index,
 		       const struct thread *thread)
@@ -213,6 +268,7 @@ static void add_thread(struct table *t, const struct report_input *in,
 
 	table_row(t);
 	table_set(t, H_TID, thread->tid);
+	set_name(t, in->sp, thread);
 	set_heap_of(t, in->heap, index, thread->tid);
 	if (stack) {
 		table_set(t, H_STACK, stack->start);
@@ -223,6 +279,7 @@ static void add_thread(struct table *t, const struct report_input *in,
 	if (m)
 		table_set_text(t, H_MODULE,
 			       base_name(in->sp->files[m->file].name));
+	set_where(t, in, thread);
 }
 
 enum { C_ADDR, C_TID, C_ARENA, C_BLOCKS, C_BYTES, C_COLUMNS };
@@ -263,10 +320,10 @@ void build_threads(struct report *r, const struct report_input *in)
 
 	struct thread_index index;
 
-	index_init(&index, in->heap);
+	thread_index_init(&index, in->heap);
 	for (size_t i = 0; i < in->sp->n_threads; i++)
 		add_thread(t, in, &index, &in->sp->threads[i]);
-	index_fini(&index);
+	thread_index_fini(&index);
 	build_caches(r, in->heap);
 }
 
@@ -321,7 +378,10 @@ void build_mappings(struct report *r, const struct report_input *in)
 		table_set(t, M_PRIVATE, m->is_private);
 		table_set_text(t, M_WHAT, map_what(r, in->sp, m));
 	}
+	/* What takes memory first, mere reservations last; stable. */
 	table_sort(t, M_BYTES, false);
+	table_sort(t, M_PRIVATE, false);
+	table_sort(t, M_STORED, false);
 	if (is_process(in->sp))
 		table_retitle(t, M_STORED, "resident");
 }

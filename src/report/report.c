@@ -253,6 +253,26 @@ static void head_memory(struct report *r, const struct report_input *in)
 	head_allocators(s, in->heap);
 }
 
+/* A third line, that agrees with what top(1) and ps(1) say. */
+static void head_rss(struct report *r, struct space *sp)
+{
+	struct str *s = &r->head[1];
+	char size[NUM_MAX];
+	struct rss rss;
+
+	if (!is_process(sp) || !find_rss(sp, &rss))
+		return;
+	num_format_size(size, rss.all);
+	str_printf(s, "\nRSS %s: ", size);
+	num_format_size(size, rss.private_bytes);
+	str_printf(s, "%s private, ", size);
+	num_format_size(size, rss.all - rss.private_bytes);
+	str_printf(s, "%s shared or of files", size);
+	num_format_size(size, rss.swapped);
+	if (rss.swapped)
+		str_printf(s, "; and %s in swap", size);
+}
+
 bool report_complete(const struct report_input *in)
 {
 	const struct space *sp = in->sp;
@@ -443,6 +463,7 @@ bool report_build(struct report *r, const struct report_input *in,
 {
 	head_target(r, in->sp);
 	head_memory(r, in);
+	head_rss(r, in->sp);
 	if (in->sp->path)
 		add_more(&r->more, in);
 	r->complete = report_complete(in);

@@ -59,7 +59,10 @@ struct column {
 	enum column_type type;
 	unsigned flags;
 	unsigned width;		/* least width in text; 0: as needed */
-	/* COLUMN_SHARE: part / whole, as index + 1 of columns; 0 if set. */
+	/*
+	 * COLUMN_SHARE: part / whole, as index + 1 of columns; 0 if set.
+	 * COLUMN_TEXT: whole is what rows of sums show in its place.
+	 */
 	unsigned part, whole;
 	const char *const *words;	/* all its values, NULL last; or NULL */
 };

@@ -12,7 +12,8 @@
 #include "base/num.h"
 #include "report/table.h"
 
-enum { LINE = 79, WRAP = 78, BAR_MAX = 24, LABEL_MIN = 20, LAST_MIN = 12 };
+enum { LINE = 79, WRAP = 78, BAR_MAX = 24, LABEL_MIN = 20, LAST_MIN = 12,
+       RECORD_MIN = 18 };
 
 struct layout {
 	const struct table *t;
@@ -164,6 +165,11 @@ static void format_cell(const struct layout *l, const struct cell *row,
 	}
 	if (row == l->more && column != l->label && c->type == COLUMN_TEXT)
 		str_clear(ret);
+	if ((row == l->more || row == l->t->total) && row &&
+	    c->type == COLUMN_TEXT && c->whole && row[c->whole - 1].known) {
+		format_number(l, c->whole - 1, &row[c->whole - 1], number);
+		str_adds(ret, number);
+	}
 }
 
 static struct cell *sum_rest(const struct layout *l)
@@ -449,20 +455,34 @@ static void write_title(const struct layout *l, struct out *o)
 	out_addc(o, '\n');
 }
 
+/* The room for the titles of a record. */
+static int title_width(const struct layout *l)
+{
+	size_t width = RECORD_MIN;
+
+	for (size_t i = 0; i < l->t->n_columns; i++)
+		if (shown(l, i))
+			width = max_u64(width, strlen(
+				table_column_title(l->t, i)));
+	return (int)min_u64(width, NUM_MAX - 5);
+}
+
 /* One "title  value" line for each column. */
 static void write_record(const struct layout *l, const struct cell *row,
 			 struct str *s, struct out *o)
 {
-	char first[NUM_MAX];
+	int width = title_width(l);
+	char first[NUM_MAX], rest[NUM_MAX];
+
+	snprintf(rest, sizeof(rest), "  %*s  ", width, "");
 
 	for (size_t i = 0; i < l->t->n_columns; i++) {
 		if (!shown(l, i) || !row_cell(l->t, row, i).known)
 			continue;
 		format_cell(l, row, i, s);
-		snprintf(first, sizeof(first), "  %-18.24s  ",
+		snprintf(first, sizeof(first), "  %-*.*s  ", width, width,
 			 table_column_title(l->t, i));
-		text_write_wrapped(o, s->text, s->len, first,
-				   "                      ");
+		text_write_wrapped(o, s->text, s->len, first, rest);
 	}
 }
 

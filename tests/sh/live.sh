@@ -94,7 +94,8 @@ quiet() {
 # in memory, and who has not seen all of it knows bounds where the other has
 # figures.
 same_for_all='del(.target, .standout, .advice, .residency) |
-	.threads |= (sort_by(.tid) | map(del(.pc, .stack_pointer))) |
+	.threads |= (sort_by(.tid) | map(del(.pc, .stack_pointer, .name, .at))) |
+	.mappings |= sort_by(.address) |
 	.mappings[] |= (.what |= sub("thread [0-9]+"; "thread") |
 		if .private then . else .flags |= sub("s$"; "p") end) |
 	(.accumulations, .retainers) |= sort |

@@ -107,7 +107,7 @@ documents() {
 		heapcore analyze -q --json -p $PID >live.json || return 1
 		keys live.json
 	else
-		printf 'target.%s\n' stopped_s torn
+		printf 'target.%s\n' stopped_s torn rss_bytes swapped_bytes
 		echo advice.command
 	fi
 	for core in core.1234 core.damaged core.twice; do

@@ -79,7 +79,8 @@ snap() {
 report() {
 	"$HEAPCORE" analyze --json --only=all "$@" >report || return
 	jq -S 'del(.target.path, .target.kind, .target.file_bytes,
-		.target.whole_file_bytes, .target.stopped_s, .target.torn)' \
+		.target.whole_file_bytes, .target.stopped_s, .target.torn,
+		.threads[].name)' \
 		report
 }
 
