@@ -284,7 +284,8 @@ static void set_clock(struct trace *t)
 {
 	struct trace_info *info = &t->info;
 	const struct trace_row *a = info->clocks.rows;
-	const struct trace_row *b = a + info->clocks.n - 1;
+	const struct trace_row *b = info->clocks.n ? a + info->clocks.n - 1
+						   : a;
 
 	info->first_tick = info->clocks.n ? a->tick : UINT64_MAX;
 	for (size_t i = 0; i < t->n_streams; i++)
