@@ -305,13 +305,36 @@ static void rule_data(struct judge *j)
 }
 
 /* Untouched pages of a kernel's core are holes in the file. */
+/*
+ * Is there heap of which the core stores nothing at all?  Then it does not
+ * tell memory that was never touched from what its program kept out.
+ */
+static bool kept_out(const struct judge *j)
+{
+	const struct space *sp = j->in->sp;
+
+	for (size_t i = 0; i < sp->n_segs; i++)
+		if (!sp->segs[i].stored && space_seg_anon(&sp->segs[i]) &&
+		    (sp->segs[i].flags & SEG_W) &&
+		    heap_extent_at(j->in->heap, sp->segs[i].start))
+			return strcmp(sp->kind, "process") != 0;
+	return false;
+}
+
 static void rule_untouched(struct judge *j)
 {
 	const struct where_amount *used = &j->in->where->row[WHERE_USED];
 	uint64_t bytes = used->bytes - used->stored;
 
-	if (j->in->sp->holes == HOLES_KEPT && bytes >= BYTES_MIN &&
-	    num_share(bytes, used->bytes) >= SHARE_MIN)
+	if (j->in->sp->holes != HOLES_KEPT || bytes < BYTES_MIN ||
+	    num_share(bytes, used->bytes) < SHARE_MIN)
+		return;
+	if (kept_out(j))
+		standout_add(j->s, "untouched", bytes,
+			     "%s of the blocks in use is not in the file: it "
+			     "was never touched, or the program keeps it out "
+			     "of cores.", size(bytes).text);
+	else
 		standout_add(j->s, "untouched", bytes,
 			     "%s of the blocks in use was never touched and "
 			     "costs no memory.", size(bytes).text);
@@ -516,6 +539,10 @@ static void say_nothing(struct judge *j)
 	const struct where *w = j->in->where;
 	char share[NUM_MAX];
 
+	if (!j->in->heap->n_arenas) {
+		set_text(&j->s->nothing, "No heap was found.");
+		return;
+	}
 	num_format_share(share, num_share(w->row[WHERE_FREE].stored +
 					  w->row[WHERE_CACHED].stored,
 					  j->total));

@@ -94,6 +94,22 @@ static void release_text(struct glibc *g, char *ret, size_t size)
 		snprintf(ret, size, "2.%d to 2.%d", g->first, g->last);
 }
 
+/* Is all data of programs and libraries there?  Then it was overwritten. */
+static const char *why_lost(const struct glibc *g)
+{
+	for (size_t i = 0; i < g->sp->n_segs; i++) {
+		const struct seg *seg = &g->sp->segs[i];
+
+		if (seg->file != SEG_NO_FILE && (seg->flags & SEG_W) &&
+		    !(seg->flags & SEG_SHARED) &&
+		    seg->avail < seg->end - seg->start)
+			return "libc's data is not in the file";
+	}
+	if (!g->sp->n_files)
+		return "libc's data was not found";
+	return "libc's data is there, but its main arena was overwritten";
+}
+
 static void evidence_text(struct glibc *g, struct str *s)
 {
 	const char *name = home(g);
@@ -102,8 +118,8 @@ static void evidence_text(struct glibc *g, struct str *s)
 	for (size_t i = 0; i < g->n_tcaches; i++)
 		owned += g->tcaches[i].tid != 0;
 	if (g->arenas[0].lost) {
-		str_printf(s, "libc's data is not in the file: %zu arenas by "
-			   "their heaps, the main heap by its chain of chunks",
+		str_printf(s, "%s: %zu arenas by their heaps, the main heap "
+			   "by its chain of chunks", why_lost(g),
 			   g->n_arenas - 1);
 		return;
 	}
@@ -195,9 +211,9 @@ static void walk_one(struct glibc *g, unsigned instance)
 		glibc_walk_pieces(g);
 	if (g->arenas[0].lost)
 		heap_note(g->heap, "main-arena-missing", g->arenas[0].id, 0,
-			  0, "libc's data is not in the file: the main arena "
-			  "was walked without its lists; chunks in its "
-			  "fastbins count as in use");
+			  0, "%s: the main arena was walked without its "
+			  "lists; chunks in its fastbins count as in use",
+			  why_lost(g));
 	glibc_settle_tcaches(g);
 	glibc_mark_lists(g);
 	glibc_add_settings(g);
