@@ -51,10 +51,14 @@ static inline uint64_t round_down(uint64_t value, uint64_t unit)
 	return value & ~(unit - 1);
 }
 
-/* Wraps to 0 at the very top of the address space. */
+/*
+ * At the very top of the address space there is no such multiple: UINT64_MAX,
+ * which ends every walk upwards.
+ */
 static inline uint64_t round_up(uint64_t value, uint64_t unit)
 {
-	return (value + unit - 1) & ~(unit - 1);
+	return value > ~(unit - 1) ? UINT64_MAX :
+				     (value + unit - 1) & ~(unit - 1);
 }
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b)

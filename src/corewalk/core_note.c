@@ -344,12 +344,19 @@ static void one_note(struct space *sp, const struct elf_note *note)
 		core->is_vmcore = true;
 }
 
+/* A note that says nothing is a hole, which can be of terabytes. */
+static bool says_nothing(const struct elf_note *note)
+{
+	return !note->name_len && !note->desc_len && !note->type;
+}
+
 void core_notes(struct space *sp, const uint8_t *notes, uint64_t size)
 {
 	struct elf_note note;
 	uint64_t pos = 0;
 
-	while (elf_note_next(notes, size, 4, &pos, &note))
+	while (elf_note_next(notes, size, 4, &pos, &note) &&
+	       !says_nothing(&note))
 		one_note(sp, &note);
 }
 

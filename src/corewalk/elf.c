@@ -173,7 +173,7 @@ uint32_t elf_phdrs_there(const struct elf *elf)
 	    elf->size - elf->phoff < need)
 		return 0;
 	room = elf->size - elf->phoff - need;
-	n = room / elf->phentsize + 1;
+	n = min_u64(room / elf->phentsize + 1, ELF_MAX_PHDRS);
 	return n < elf->phnum ? (uint32_t)n : elf->phnum;
 }
 

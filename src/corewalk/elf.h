@@ -38,6 +38,9 @@ enum {
 	ELF_PF_R = 4,
 
 	ELF_PN_XNUM = 0xffff,	/* the count is in section header 0 */
+
+	/* More mappings than a process has had; a count can say 2^32 - 1. */
+	ELF_MAX_PHDRS = 1 << 24,
 };
 
 struct elf {
@@ -82,7 +85,10 @@ bool elf_open(struct elf *elf, const void *data, uint64_t size);
 /* Program header i; false if it is not among the bytes. */
 bool elf_phdr(const struct elf *elf, uint32_t i, struct elf_phdr *ret);
 
-/* How many program headers really are among the bytes. */
+/*
+ * How many program headers really are among the bytes, of the first
+ * ELF_MAX_PHDRS.
+ */
 uint32_t elf_phdrs_there(const struct elf *elf);
 
 /*

@@ -9,6 +9,7 @@
  */
 #include "corewalk/target.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,9 @@
 #include "corewalk/core.h"
 #include "corewalk/own.h"
 #include "corewalk/unpack.h"
+
+/* The process's half of an address space of 48 bits. */
+static const uint64_t MAX_CORE = UINT64_C(1) << 47;
 
 /* ---- close ---- */
 
@@ -73,13 +77,15 @@ static uint32_t seg_flags(uint32_t p_flags)
 /*
  * The mapping that a program header speaks of.  A size that leads beyond the
  * end of the address space, or from the process's half of it into the
- * kernel's, is cut; one beyond the end of the file is a hole.
+ * kernel's, is cut, at a border of the largest pages there are; one beyond
+ * the end of the file is a hole.
  */
 static void add_load(struct space *sp, const struct elf_phdr *ph)
 {
 	struct core *core = sp->priv;
-	vaddr last = ph->vaddr >> 63 ? UINT64_MAX : INT64_MAX;
-	uint64_t size = min_u64(ph->memsz, last - ph->vaddr);
+	vaddr last = round_down(ph->vaddr >> 63 ? UINT64_MAX : INT64_MAX, MIB);
+	uint64_t size = ph->vaddr < last ?
+		min_u64(ph->memsz, last - ph->vaddr) : 0;
 	uint64_t wanted = min_u64(ph->filesz, size);
 	uint64_t there = ph->offset < core->elf.size ?
 		min_u64(wanted, core->elf.size - ph->offset) : 0;
@@ -99,38 +105,113 @@ static void add_load(struct space *sp, const struct elf_phdr *ph)
 		.core_off = ph->offset,
 		.why = there < wanted ? SPACE_TRUNCATED : SPACE_UNDUMPED,
 	};
-	if (there < wanted)
-		sp->missing_segs++;
 }
 
-static void add_notes(struct space *sp, const struct elf_phdr *ph)
-{
-	struct core *core = sp->priv;
+/* Part of the file that holds notes. */
+struct note_range {
+	uint64_t start, end;
+};
 
-	if (ph->offset < core->elf.size)
-		core_notes(sp, core->elf.data + ph->offset,
-			   min_u64(ph->filesz, core->elf.size - ph->offset));
+struct note_ranges {
+	struct note_range *items;	/* owned */
+	size_t n, cap;
+};
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct note_range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static void read_headers(struct space *sp)
+static void add_notes(const struct elf *elf, struct note_ranges *ranges,
+		      const struct elf_phdr *ph)
+{
+	if (ph->offset < elf->size && ph->filesz)
+		MEM_PUSH(ranges->items, ranges->n, ranges->cap) =
+			(struct note_range){ ph->offset, ph->offset +
+				min_u64(ph->filesz, elf->size - ph->offset) };
+}
+
+/*
+ * In the order of the file.  No byte is read twice: a damaged table could say
+ * of the same notes 100,000 times that they are others.
+ */
+static void read_notes(struct space *sp, struct note_ranges *ranges)
 {
 	struct core *core = sp->priv;
-	uint32_t i, n = elf_phdrs_there(&core->elf);
+	uint64_t done = 0;
+	size_t i, n_left = 0;
+
+	if (ranges->n)
+		qsort(ranges->items, ranges->n, sizeof(*ranges->items),
+		      by_offset);
+	for (i = 0; i < ranges->n; i++) {
+		const struct note_range *r = &ranges->items[i];
+
+		if (r->start < done) {
+			n_left++;
+			continue;
+		}
+		core_notes(sp, core->elf.data + r->start, r->end - r->start);
+		done = r->end;
+	}
+	core_notes_done(sp);
+	if (n_left)
+		space_warn(sp, "program headers for notes that overlap others: "
+			   "%zu, left out", n_left);
+}
+
+/* What no file system holds and no address space is says nothing. */
+static void want_bytes(struct space *sp, const struct elf_phdr *ph)
+{
+	uint64_t end;
+
+	if (add_ok(ph->offset, ph->filesz, &end) && end <= MAX_CORE)
+		sp->core_wanted = max_u64(sp->core_wanted, end);
+}
+
+/*
+ * Header i says nothing: where the next one is that might.  A table of 2^32
+ * headers can be a hole of a file of which a page is stored; one look for each
+ * page will do.
+ */
+static uint32_t skip_hole(const struct elf *elf, int fd, uint32_t i)
+{
+	uint64_t at = elf->phoff + (uint64_t)i * elf->phentsize;
+	uint64_t n;
+	off_t data;
+
+	if (fd < 0 || at % 4096 >= elf->phentsize)
+		return i + 1;
+	data = lseek(fd, (off_t)at, SEEK_DATA);
+	if (data < 0)
+		return errno == ENXIO ? UINT32_MAX : i + 1;
+	n = ((uint64_t)data - elf->phoff) / elf->phentsize;
+	return n > i ? (uint32_t)min_u64(n, UINT32_MAX) : i + 1;
+}
+
+static void read_headers(struct space *sp, int fd)
+{
+	struct core *core = sp->priv;
+	uint32_t i = 0, n = elf_phdrs_there(&core->elf);
+	struct note_ranges ranges = { 0 };
 	struct elf_phdr ph;
 
 	sp->core_size = core->elf.size;
 	sp->core_wanted = core->elf.size;
-	for (i = 0; i < n && elf_phdr(&core->elf, i, &ph); i++) {
-		uint64_t end;
-
-		if (add_ok(ph.offset, ph.filesz, &end))
-			sp->core_wanted = max_u64(sp->core_wanted, end);
+	while (i < n && elf_phdr(&core->elf, i, &ph)) {
+		i = ph.type ? i + 1 : skip_hole(&core->elf, fd, i);
+		want_bytes(sp, &ph);
 		if (ph.type == ELF_PT_LOAD)
 			add_load(sp, &ph);
 		else if (ph.type == ELF_PT_NOTE)
-			add_notes(sp, &ph);
+			add_notes(&core->elf, &ranges, &ph);
 	}
-	core_notes_done(sp);
+	read_notes(sp, &ranges);
+	free(ranges.items);
 }
 
 static int by_start(const void *a, const void *b)
@@ -180,6 +261,8 @@ static void sort_segs(struct space *sp)
 		sp->segs[n++] = seg;
 	}
 	sp->n_segs = n;
+	for (i = 0; i < n; i++)
+		sp->missing_segs += sp->segs[i].why == SPACE_TRUNCATED;
 	if (n_cut)
 		space_warn(sp, "program headers overlap, the first by address "
 			   "is believed; mappings cut: %zu", n_cut);
@@ -276,18 +359,33 @@ static void warn_undumped(struct space *sp)
 		   "core(5).", n, sp->n_segs);
 }
 
-static void warn_missing(struct space *sp)
+static void warn_headers(struct space *sp)
 {
 	struct core *core = sp->priv;
 	uint32_t there = elf_phdrs_there(&core->elf);
-	char size[NUM_MAX], wanted[NUM_MAX];
 
-	if (there < core->elf.phnum)
+	if (there == ELF_MAX_PHDRS)
+		space_warn(sp, "damaged: %u program headers; the first %u are "
+			   "looked at", core->elf.phnum, there);
+	else if (there < core->elf.phnum)
 		space_warn(sp, "truncated: only %u of %u program headers are "
 			   "in the file", there, core->elf.phnum);
+}
+
+static void warn_missing(struct space *sp)
+{
+	char size[NUM_MAX], wanted[NUM_MAX];
+
+	warn_headers(sp);
 	warn_undumped(sp);
 	if (!sp->missing_segs)
 		return;
+	if (sp->core_wanted == sp->core_size) {
+		space_warn(sp, "damaged: the bytes of %zu of %zu mappings "
+			   "would lie where no file ends.  The report covers "
+			   "the rest.", sp->missing_segs, sp->n_segs);
+		return;
+	}
 	num_format_size(size, sp->core_size);
 	num_format_size(wanted, sp->core_wanted);
 	space_warn(sp, "truncated, %s of %s: %zu of %zu mappings are not in "
@@ -305,7 +403,7 @@ static bool load(struct space *sp, const void *data, uint64_t size, int fd,
 
 	if (!core_identify(sp, data, size, err))
 		return false;
-	read_headers(sp);
+	read_headers(sp, fd);
 	if (core->is_vmcore)
 		return core_is_not(core->name, "a dump of a kernel",
 				   "See crash(8) or drgn.", err);

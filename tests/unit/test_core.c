@@ -157,6 +157,7 @@ TEST(sizes_that_do_not_fit)
 
 	fresh(&b);
 	/* Beyond the end of the address space; filesz above memsz; empty. */
+	build_load(&b, 0xffffffffffeff000, UINT64_MAX, PF_RW, page(1), 0x1000);
 	build_load(&b, 0xfffffffffffff000, 0x2000, PF_RW, page(1), 0x1000);
 	build_load(&b, 0x10000, 0x800, PF_RW, page(1), 0x1000);
 	build_load(&b, 0x20000, 0, PF_RW, NULL, 0);
@@ -165,9 +166,10 @@ TEST(sizes_that_do_not_fit)
 		return;
 	CHECK_U64(sp->n_segs, 2);
 	CHECK_U64(sp->segs[0].avail, 0x800);
-	CHECK_U64(sp->segs[1].end, UINT64_MAX);
-	CHECK(space_u64(sp, 0xffffffffffffff00, &v));
-	CHECK(!space_u64(sp, 0xfffffffffffffff8, &v));
+	/* At a border of pages, whatever their size is. */
+	CHECK_U64(sp->segs[1].end, 0xfffffffffff00000);
+	CHECK(space_u64(sp, 0xffffffffffeffff8, &v));
+	CHECK(!space_u64(sp, 0xfffffffffffff000, &v));
 	CHECK(!space_u64(sp, 0x10000 + 0x7fc, &v));
 	space_close(sp);
 	free(data);
@@ -518,6 +520,116 @@ TEST(words_for_truncation)
 	CHECK_U64(sp->segs[2].avail, 0x800);
 	CHECK_U64(space_why(sp, 0x30900), SPACE_TRUNCATED);
 	CHECK(has_warning(sp, "2 of 4 mappings are not in the file"));
+	space_close(sp);
+	free(data);
+}
+
+/* The same notes, said to be many; and notes that are a hole. */
+TEST(notes_are_read_once)
+{
+	struct space *sp;
+	struct err err;
+	uint8_t *data;
+	size_t size, i;
+
+	fresh(&b);
+	build_status(&b, 1, 0x10800);
+	build_status(&b, 2, 0x10900);
+	build_load(&b, 0x10000, 0x1000, PF_RW, page(7), 0x1000);
+	for (i = 0; i < 50; i++)
+		build_load(&b, 0x20000 + i * 0x1000, 0x1000, PF_R, NULL, 0);
+	data = build_core(&b, &size);
+	/* 50 copies of the header of the notes. */
+	for (i = 0; i < 50; i++)
+		memcpy(data + 64 + (i + 2) * 56, data + 64, 56);
+	sp = target_open_core_memory(data, size, &no_files, &err);
+	if (!CHECK(sp))
+		return;
+	CHECK_U64(sp->n_threads, 2);
+	CHECK(has_warning(sp, "notes that overlap others: 50"));
+	space_close(sp);
+	free(data);
+}
+
+/* Zeros behind the last note are no notes, however many they are. */
+TEST(notes_end_at_a_hole)
+{
+	struct space *sp;
+	struct err err;
+	uint8_t *data;
+	size_t size;
+
+	fresh(&b);
+	build_status(&b, 1, 0x10800);
+	b.n_notes += 48;
+	build_status(&b, 2, 0x10900);
+	build_load(&b, 0x10000, 0x1000, PF_RW, page(7), 0x1000);
+	data = build_core(&b, &size);
+	sp = target_open_core_memory(data, size, &no_files, &err);
+	if (!CHECK(sp))
+		return;
+	CHECK_U64(sp->n_threads, 1);
+	space_close(sp);
+	free(data);
+}
+
+/* Two pages are stored of a table of 2^32 - 1 headers, 240 GB long. */
+TEST(a_table_that_is_a_hole)
+{
+	char path[] = "/tmp/heapcore-test.XXXXXX";
+	uint8_t head[64 + 64] = { 0 }, ph[2 * 56] = { 0 };
+	struct build_load load = { 0x10000, 0x1000, PF_RW, NULL, 0x80 };
+	struct timespec from, to;
+	struct space *sp;
+	struct err err;
+	int fd = mkstemp(path);
+
+	fresh(&b);
+	b.xnum = true;
+	put_header(&b, head, 0, 64);
+	put_n(head + 32, 4096, 8);
+	put_n(head + 64 + 44, UINT32_MAX, 4);
+	put_phdr(&b, ph, 1, &load, 0);
+	load = (struct build_load){ .filesz = UINT64_C(1) << 37 };
+	put_phdr(&b, ph + 56, 4, &load, 8192);
+	if (!CHECK(fd >= 0) ||
+	    !CHECK(pwrite(fd, head, sizeof(head), 0) == sizeof(head)) ||
+	    !CHECK(pwrite(fd, ph, sizeof(ph), 4096) == sizeof(ph)) ||
+	    !CHECK(!ftruncate(fd, 240518176712)))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	sp = target_open_core(path, &no_files, &err);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	if (CHECK(sp)) {
+		CHECK_U64(sp->n_segs, 1);
+		CHECK(has_warning(sp, "4294967295 program headers"));
+	}
+	CHECK(to.tv_sec - from.tv_sec <= 1);
+	space_close(sp);
+	close(fd);
+	unlink(path);
+}
+
+/* Numbers of a file that nobody has; mappings counted as they are left. */
+TEST(words_for_sizes_that_cannot_be)
+{
+	struct space *sp;
+	struct err err;
+	uint8_t *data;
+	size_t size, i;
+
+	fresh(&b);
+	for (i = 0; i < 30; i++)
+		build_load(&b, 0x10000, 0x1000, PF_RW, NULL, 0x1000);
+	data = build_core(&b, &size);
+	for (i = 0; i < 30; i++)
+		put_n(data + 64 + (i + 1) * 56 + 8, UINT64_C(1) << 63, 8);
+	sp = target_open_core_memory(data, size, &no_files, &err);
+	if (!CHECK(sp))
+		return;
+	CHECK_U64(sp->missing_segs, 1);
+	CHECK_U64(sp->core_wanted, size);
+	CHECK(has_warning(sp, "damaged: the bytes of 1 of 1 mappings"));
 	space_close(sp);
 	free(data);
 }

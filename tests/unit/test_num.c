@@ -10,6 +10,16 @@ static uint64_t size(const char *text)
 	return num_parse_size(text, &ret) ? ret : UINT64_MAX;
 }
 
+TEST(rounding_at_the_top)
+{
+	CHECK_U64(round_up(0, 4096), 0);
+	CHECK_U64(round_up(4095, 4096), 4096);
+	CHECK_U64(round_up(UINT64_MAX - 4095, 4096), UINT64_MAX - 4095);
+	CHECK_U64(round_up(UINT64_MAX - 4094, 4096), UINT64_MAX);
+	CHECK_U64(round_up(UINT64_MAX, 4096), UINT64_MAX);
+	CHECK_U64(round_up(UINT64_MAX, 1), UINT64_MAX);
+}
+
 TEST(sizes_are_read)
 {
 	CHECK_U64(size("0"), 0);
