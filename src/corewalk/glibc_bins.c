@@ -196,12 +196,16 @@ static bool is_first(struct stretches *s, vaddr chunk)
 	return x->planes[1][granule >> 6] >> (granule & 63) & 1;
 }
 
-/* What the next step at this member will look at. */
+/*
+ * What the next step at this member will look at.  The empty asm is an effect:
+ * gcc 12 drops a call of a function that does nothing but prefetch.
+ */
 static void stretch_prefetch(const struct stretches *s, vaddr chunk)
 {
 	const struct heap_extent *x = s->x;
 	vaddr link = chunk + 2 * s->g->W;
 
+	__asm__ volatile("");
 	if (link >= s->start && link < s->end)
 		__builtin_prefetch(s->host + (link - s->start));
 	if (x && chunk >= x->start && chunk < x->end)
