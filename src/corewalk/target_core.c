@@ -456,6 +456,7 @@ static void warn_unpacked(struct space *sp, const struct unpacked *got,
 	const char *name = unpack_format_name(format);
 	unsigned long long used = got->used;
 
+	sp->damaged = got->end != UNPACK_WHOLE && got->end != UNPACK_GARBAGE;
 	switch (got->end) {
 	case UNPACK_WHOLE:
 		break;
@@ -464,8 +465,14 @@ static void warn_unpacked(struct space *sp, const struct unpacked *got,
 			   "it is used", name);
 		break;
 	case UNPACK_DAMAGED:
-		space_warn(sp, "the %s stream is damaged near byte %llu; what "
-			   "was decoded before is used", name, used);
+		space_warn(sp, "the %s stream is damaged, which shows behind "
+			   "byte %llu; what was decoded before is used", name,
+			   used);
+		break;
+	case UNPACK_CHECKSUM:
+		space_warn(sp, "the %s stream is damaged: its checksum is "
+			   "wrong, and so are some of the bytes that were "
+			   "decoded", name);
 		break;
 	case UNPACK_GARBAGE:
 		space_warn(sp, "%llu bytes behind the %s stream are ignored",

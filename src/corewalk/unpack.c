@@ -235,6 +235,17 @@ static bool added(struct sink *s, size_t n, uint64_t in_pos)
 	return flush(s, false);
 }
 
+/*
+ * What an error is that came after good bytes.  Where a checksum fails the
+ * damage is somewhere before.
+ */
+static enum unpack_end error_end(bool whole, bool is_checksum)
+{
+	if (is_checksum)
+		return UNPACK_CHECKSUM;
+	return whole ? UNPACK_GARBAGE : UNPACK_DAMAGED;
+}
+
 /* ---- the decoders: each returns how it ended, *used is input taken ---- */
 
 static enum unpack_end no_memory(struct sink *s)
@@ -332,7 +343,8 @@ static enum unpack_end decode_zstd(struct sink *s, const uint8_t *data,
 					 "zstd -d --long=31.");
 				fail(s);
 			}
-			end = whole ? UNPACK_GARBAGE : UNPACK_DAMAGED;
+			end = error_end(whole, ZSTD_getErrorCode(left) ==
+					ZSTD_error_checksum_wrong);
 			break;
 		}
 		whole = left == 0;
@@ -366,7 +378,8 @@ static enum unpack_end decode_lz4(struct sink *s, const uint8_t *data,
 					      data + pos, &in_n, NULL);
 
 		if (LZ4F_isError(left)) {
-			end = whole ? UNPACK_GARBAGE : UNPACK_DAMAGED;
+			end = error_end(whole, strstr(LZ4F_getErrorName(left),
+						      "ontentChecksum"));
 			break;
 		}
 		pos += in_n;
@@ -479,7 +492,10 @@ static enum unpack_end decode_gzip_member(struct sink *s, z_stream *z,
 		*ret_stop = ret != Z_STREAM_END;
 		if (ret == Z_STREAM_END)
 			return UNPACK_WHOLE;
-		return ret == Z_BUF_ERROR ? UNPACK_CUT : UNPACK_DAMAGED;
+		if (ret == Z_BUF_ERROR)
+			return UNPACK_CUT;
+		/* "incorrect data check", "incorrect length check" */
+		return error_end(false, z->msg && strstr(z->msg, "check"));
 	}
 }
 

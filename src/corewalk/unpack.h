@@ -40,6 +40,7 @@ enum unpack_end {
 	UNPACK_WHOLE,		/* to the end, or to the limit */
 	UNPACK_CUT,		/* the input ends early */
 	UNPACK_DAMAGED,		/* the decoder gave up */
+	UNPACK_CHECKSUM,	/* decoded, but not to what was written */
 	UNPACK_GARBAGE,		/* whole, with something else behind */
 };
 

@@ -244,6 +244,8 @@ static void head_memory(struct report *r, const struct report_input *in)
 	if (missing)
 		str_printf(s, "INCOMPLETE: %zu of %zu mappings are not in "
 			   "the file", missing, in->sp->n_segs);
+	else if (in->sp->damaged)
+		str_adds(s, "INCOMPLETE: the compressed file is damaged");
 	else if (undecoded)
 		str_printf(s, "%s not decoded", size);
 	else if (in->heap_found)
@@ -282,7 +284,7 @@ bool report_complete(const struct report_input *in)
 	if (row[WHERE_UNDECODED].bytes || sum_heap(in->heap).undecoded)
 		return false;
 	if (count_missing(sp) || sp->core_size < sp->core_wanted ||
-	    in->reach_refused)
+	    sp->damaged || in->reach_refused)
 		return false;
 	if (!where_check(in->where, &off) ||
 	    (!in->heap_found && row[WHERE_ANONYMOUS].bytes))

@@ -280,6 +280,11 @@ TEST(what_is_missing_is_said)
 		     "  glibc malloc 2.36\n"));
 	CHECK(!report_complete(&p.input));
 	p.sp->undumped_segs = 0;
+	p.sp->damaged = true;
+	CHECK(strstr(render(&p, &options), "148K of private memory, "
+		     "INCOMPLETE: the compressed file is damaged;"));
+	CHECK(!report_complete(&p.input));
+	p.sp->damaged = false;
 	CHECK(report_complete(&p.input));
 	p.sp->core_wanted = p.sp->core_size + 1;
 	CHECK(!report_complete(&p.input));

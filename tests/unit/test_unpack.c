@@ -340,6 +340,33 @@ TEST(cut_off_at_once)
 	}
 }
 
+/* All is decoded, but the last bytes say that it is something else. */
+TEST(a_wrong_checksum)
+{
+	for EACH_FORM(f) {
+		struct bytes core = noisy_core();
+		struct bytes packed = f->compress(core.p, core.n);
+		struct err err = { 0 };
+		struct space *sp;
+		/* CRC and length; block, index and footer; the others: hash. */
+		size_t back = f->format == UNPACK_GZIP ? 8 :
+			      f->format == UNPACK_XZ ? 40 : 4;
+
+		packed.p[packed.n - back] ^= 1;
+		sp = target_open_core_memory(packed.p, packed.n, &no_files,
+					     &err);
+		if (CHECK(sp)) {
+			CHECK(sp->damaged);
+			CHECK(warned(sp, "stream is damaged"));
+			if (f->format != UNPACK_XZ)
+				CHECK(warned(sp, "checksum is wrong"));
+		}
+		space_close(sp);
+		free(packed.p);
+		free(core.p);
+	}
+}
+
 TEST(damaged_in_the_middle)
 {
 	for EACH_FORM(f) {
