@@ -401,12 +401,25 @@ static void print_look(struct watch *w, const struct look_line *l)
 	w->since_heading++;
 }
 
-static void print_start(struct watch *w)
+/* How long the process must run after a look. */
+static uint64_t rest_after(const struct look_line *l)
 {
-	if (!w->args.common.json)
-		out_printf(&w->out, WATCH_HEADING "%u: %s, every %.6g s\n\n",
-			   w->pid, w->program.len ? w->program.text : "?",
-			   (double)w->every_ns / 1e9);
+	return (uint64_t)(REST * l->pause * 1e9);
+}
+
+/* The first look tells whether the interval can be kept. */
+static void print_start(struct watch *w, const struct look_line *l)
+{
+	if (w->args.common.json)
+		return;
+	out_printf(&w->out, WATCH_HEADING "%u: %s, every %.6g s", w->pid,
+		   w->program.len ? w->program.text : "?",
+		   (double)w->every_ns / 1e9);
+	if (rest_after(l) + (uint64_t)(l->pause * 1e9) > w->every_ns)
+		out_printf(&w->out, " or less often:\n  it runs at least %d "
+			   "times as long as it stood still (\"pause\")",
+			   REST);
+	out_adds(&w->out, "\n\n");
 }
 
 enum {
@@ -535,11 +548,10 @@ static void count_look(struct watch *w, const struct look_line *l, bool ok)
 static uint64_t next_look(const struct watch *w, const struct look_line *l)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
-	uint64_t rest = (uint64_t)(REST * l->pause * 1e9);
 	uint64_t next = w->start_ns +
 			((now - w->start_ns) / w->every_ns + 1) * w->every_ns;
 
-	return max_u64(next, now + rest);
+	return max_u64(next, now + rest_after(l));
 }
 
 static enum why is_over(const struct watch *w, uint64_t next)
@@ -567,7 +579,7 @@ static bool look_once(struct watch *w, enum why *ret_why, uint64_t *ret_next,
 	if (!ok)
 		cmd_fail(err);
 	if (!w->n_looks)
-		print_start(w);
+		print_start(w, &l);
 	print_look(w, &l);
 	count_look(w, &l, ok);
 	*ret_next = next_look(w, &l);

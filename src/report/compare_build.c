@@ -563,8 +563,13 @@ static void build_classes(struct report *r, const struct compare *c)
 
 	t->one_unit = true;
 	str_init(&size);
-	for (size_t i = 0; i < c->n_pairs[COMPARE_CLASSES]; i++)
+	for (size_t i = 0; i < c->n_pairs[COMPARE_CLASSES]; i++) {
 		any |= add_class(t, c, i, &size);
+		/* The allocator's own blocks: neither in use nor free. */
+		if (r->options->format == REPORT_TEXT &&
+		    table_row_is_zero(t, K_USED))
+			table_drop_row(t);
+	}
 	str_fini(&size);
 	table_add_total(t);
 	table_sort(t, K_MOVED, false);

@@ -73,6 +73,21 @@ void table_total_row(struct table *t)
 	t->in_total = true;
 }
 
+bool table_row_is_zero(const struct table *t, size_t column)
+{
+	for (size_t i = column; i < t->n_columns; i++)
+		if (t->cells[t->current + i].known &&
+		    t->cells[t->current + i].u)
+			return false;
+	return true;
+}
+
+void table_drop_row(struct table *t)
+{
+	t->n_cells -= t->n_columns;
+	t->n_rows--;
+}
+
 size_t table_label(const struct table *t)
 {
 	size_t i = 0;

@@ -129,6 +129,10 @@ const char *table_column_title(const struct table *t, size_t column);
 void table_row(struct table *t);
 /* The same for the row of totals. */
 void table_total_row(struct table *t);
+/* Are all numbers of the row being filled, from a column on, 0 or unknown? */
+bool table_row_is_zero(const struct table *t, size_t column);
+/* As if it had not been begun; its text stays in the pool. */
+void table_drop_row(struct table *t);
 /* A row of totals: sums of the COLUMN_SUM columns, "total" as its label. */
 void table_add_total(struct table *t);
 

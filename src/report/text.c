@@ -87,7 +87,7 @@ static void format_bytes(const struct layout *l, size_t column,
 		num_format_in(ret, bytes, l->unit[column]);
 }
 
-/* "+1.2M", "-0.0M", "0". */
+/* "+1.2M", "-<0.1M", "0". */
 static void format_change(const struct layout *l, size_t column,
 			  int64_t change, char ret[NUM_MAX])
 {
@@ -95,9 +95,7 @@ static void format_change(const struct layout *l, size_t column,
 
 	format_bytes(l, column, num_abs(change), size);
 	snprintf(ret, NUM_MAX, "%s%s", change > 0 ? "+" : change < 0 ? "-" : "",
-		 size + (size[0] == '<'));
-	if (size[0] == '<')
-		ret[3] = '0';
+		 size);
 }
 
 static void format_number(const struct layout *l, size_t column,
@@ -126,7 +124,8 @@ static void format_number(const struct layout *l, size_t column,
 			num_format_share(ret, c->share);
 		break;
 	case COLUMN_SECONDS:
-		if (l->style->stream && c->share < 1)
+		/* One unit for a column that is printed as it grows. */
+		if (l->style->stream)
 			snprintf(ret, NUM_MAX, "%.1fms", 1000 * c->share);
 		else
 			snprintf(ret, NUM_MAX, "%.1f s", c->share);

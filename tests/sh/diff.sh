@@ -236,6 +236,10 @@ ok "what shrank" is 1 diff -q --fail-if='used_change<-10M' large small
 ok "exact bytes" said "$full" "+11200000" diff -q --bytes small large
 ok "rows" sh -c '"$HEAPCORE" diff -q --only=arenas --rows=2 small mixed |
 	grep -qE "^  4 more"'
+ok "no row of nothing but zeros" sh -c '
+	"$HEAPCORE" diff -q --only=classes --rows=all small large >zeros
+	cat zeros
+	grep -q " bytes " zeros && ! grep -E " bytes( +(0|-))+$" zeros'
 ok "csv" sh -c '"$HEAPCORE" diff -q --csv --only=classes small large |
 	sed -n 2p | grep -q "^112,112,.*,11200000,"'
 ok "sorted by a change: by its size" sh -c '

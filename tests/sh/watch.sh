@@ -96,6 +96,18 @@ ok "a heading, three lines, an end" sh -c '
 	[ "$(grep -cE "^  [0-9][0-9]:[0-9][0-9]:[0-9][0-9] " out)" = 3 ] &&
 	[ "$(grep -cE "^20[0-9-]+ +RSS +in use +change +free" out)" = 1 ] &&
 	grep -qE "^  3 looks in [0-9.]+ s; in use as before" out' $PID
+ok "pauses are in milliseconds" sh -c '
+	[ "$(grep -cE "^  [0-9:]{8} .* [0-9]+\.[0-9]ms$" out)" = 3 ]'
+# A look every millisecond stands still for longer than that.
+often() {
+	is 0 watch --every=1ms --count=2 || return
+	head -3 out
+	sed -n 1p out | grep -qE ', every 0.001 s or less often:$' &&
+	sed -n 2p out | grep -qE '^  it runs at least 4 times as long as ' &&
+	is 0 watch --every=1ms --count=2 -o text &&
+	is 0 watch --every=1ms --count=2 -o text
+}
+ok "an interval that can't be kept is said to be" often
 ok "no line is longer than 80" sh -c '! grep -E "^.{81}" out'
 ok "as JSON" is 0 watch --every=50ms --count=3 --json
 cp out looks

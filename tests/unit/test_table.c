@@ -362,8 +362,8 @@ TEST(changes_have_signs_and_rank_by_size)
 		"CHANGES    change  blocks\n"
 		"  less     -40.0M      -7\n"
 		"  more     +30.0M      +7\n"
-		"  small     +0.0M      +1\n"
-		"  tiny      -0.0M      -1\n"
+		"  small    +<0.1M      +1\n"
+		"  tiny     -<0.1M      -1\n"
 		"  none          0       0\n"
 		"  total    -10.0M       0\n";
 	struct text_style style = { .rows = TABLE_ALL_ROWS };
@@ -390,4 +390,34 @@ TEST(changes_have_signs_and_rank_by_size)
 	CHECK_STR(got, want);
 	table_fini(&t);
 	close(fd);
+}
+
+TEST(a_row_without_a_number_can_be_dropped)
+{
+	static const struct column some_columns[] = {
+		COLUMN("name", "", TEXT),
+		COLUMN("old", "old", BYTES, .flags = COLUMN_SUM),
+		COLUMN("change", "change", CHANGE, .flags = COLUMN_SUM),
+	};
+	struct table t;
+
+	table_init(&t, "t", "T", some_columns, countof(some_columns));
+	table_row(&t);
+	table_set_text(&t, 0, "kept");
+	table_set(&t, 1, 0);
+	table_set_signed(&t, 2, -1);
+	CHECK(!table_row_is_zero(&t, 1));
+	table_row(&t);
+	table_set_text(&t, 0, "not");
+	table_set(&t, 1, 0);
+	CHECK(table_row_is_zero(&t, 1));
+	table_drop_row(&t);
+	table_row(&t);
+	table_set_text(&t, 0, "kept too");
+	table_set(&t, 1, 7);
+	table_add_total(&t);
+	CHECK_U64(t.n_rows, 2);
+	CHECK_U64(table_cell(&t, 1, 1).u, 7);
+	CHECK_U64(t.total[1].u, 7);
+	table_fini(&t);
 }
