@@ -32,6 +32,7 @@ enum thing_kind {
 	THING_ANON,
 	THING_ANON_CODE,
 	THING_RESERVED,
+	THING_CLOSED,		/* no access any more, and yet memory */
 	THING_VDSO,
 	THING_VVAR,
 	THING_VSYSCALL,
@@ -192,7 +193,8 @@ static struct thing thing_of_seg(const struct filler *f, const struct seg *seg,
 	if (seg->flags & SEG_SHARED)
 		return (struct thing){ THING_SHARED, SEG_NO_FILE };
 	if (!(seg->flags & (SEG_R | SEG_W | SEG_X)))
-		return (struct thing){ THING_RESERVED, 0 };
+		return (struct thing){ space_seg_private(f->sp, seg) ?
+				       THING_CLOSED : THING_RESERVED, 0 };
 	m = space_module(f->sp, at);
 	if (m)
 		return (struct thing){ THING_BSS, m->file };
@@ -256,6 +258,7 @@ static void add_thing(struct str *s, const struct filler *f, struct thing t)
 		[THING_GUARD] = "guard of a stack",
 		[THING_RESERVE] = "reserved for heap, ",
 		[THING_RESERVED] = "reserved, no access",
+		[THING_CLOSED] = "anonymous, no access",
 		[THING_VDSO] = "[vdso]",
 		[THING_VVAR] = "[vvar]",
 		[THING_VSYSCALL] = "[vsyscall]",

@@ -420,12 +420,29 @@ vaddr space_next_stored(struct space *sp, vaddr addr)
 
 /* ---- kinds of segments ---- */
 
+/*
+ * Who takes access from a page does not give it back.  gdb stores zeros where
+ * nothing can be read, pages or not.
+ */
+static bool keeps_pages(const struct space *sp, const struct seg *seg)
+{
+	uint64_t end = seg->core_off + seg->stored;
+	size_t run;
+
+	if (!space_seg_anon(seg) || !seg->stored || !strcmp(sp->writer, "gdb"))
+		return false;
+	if (!sp->runs)
+		return true;
+	run = first_run(sp, seg->core_off);
+	return run < sp->n_runs && sp->runs[run].start < end;
+}
+
 bool space_seg_private(const struct space *sp, const struct seg *seg)
 {
 	if (seg->flags & (SEG_SHARED | SEG_KERNEL))
 		return false;
 	if (!(seg->flags & (SEG_R | SEG_W)))
-		return false;
+		return keeps_pages(sp, seg);
 	if (seg->file == SEG_NO_FILE || seg->flags & SEG_W)
 		return true;
 	if (seg->file_off)

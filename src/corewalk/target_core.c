@@ -294,6 +294,19 @@ static void bound_bytes(struct space *sp)
 			   "others have: %zu, left out", n_cut);
 }
 
+static bool all_zeros(const struct seg *seg)
+{
+	static const uint8_t zeros[4096];
+	uint64_t at;
+
+	/* A page of each 64 KB behind the first MB will do. */
+	for (at = 0; at < seg->stored; at += at < MIB ? 4096 : 64 * KIB)
+		if (memcmp(seg->host + at, zeros,
+			   min_u64(sizeof(zeros), seg->stored - at)) != 0)
+			return false;
+	return true;
+}
+
 /*
  * gdb cannot see that a mapping is a reservation without access: it calls it
  * read-only and stores zeros (gdb/gcore.c, release 13).  Nothing else makes
@@ -301,18 +314,9 @@ static void bound_bytes(struct space *sp)
  */
 static bool looks_reserved(const struct seg *seg)
 {
-	static const uint8_t zeros[4096];
-	uint64_t at;
-
-	if (!space_seg_anon(seg) || !seg->stored ||
-	    (seg->flags & (SEG_R | SEG_W | SEG_X)) != SEG_R)
-		return false;
-	/* A page of each 64 KB behind the first MB will do. */
-	for (at = 0; at < seg->stored; at += at < MIB ? 4096 : 64 * KIB)
-		if (memcmp(seg->host + at, zeros,
-			   min_u64(sizeof(zeros), seg->stored - at)) != 0)
-			return false;
-	return true;
+	return space_seg_anon(seg) && seg->stored &&
+	       (seg->flags & (SEG_R | SEG_W | SEG_X)) == SEG_R &&
+	       all_zeros(seg);
 }
 
 static void mark_reserved(struct space *sp)
@@ -324,6 +328,24 @@ static void mark_reserved(struct space *sp)
 	for (i = 0; i < sp->n_segs; i++)
 		if (looks_reserved(&sp->segs[i]))
 			sp->segs[i].flags &= ~(uint32_t)SEG_R;
+}
+
+/*
+ * A guard page that was cut from memory that had been written comes with the
+ * core.  A file without holes does not tell whether there was a page: zeros
+ * are taken for none.
+ */
+static void mark_guards(struct space *sp)
+{
+	size_t i;
+
+	for (i = 0; i < sp->n_segs && !sp->runs; i++) {
+		struct seg *seg = &sp->segs[i];
+
+		if (space_seg_anon(seg) && seg->stored &&
+		    !(seg->flags & (SEG_R | SEG_W)) && all_zeros(seg))
+			seg->stored = 0;
+	}
 }
 
 /* ---- what is missing ---- */
@@ -418,6 +440,7 @@ static bool load(struct space *sp, const void *data, uint64_t size, int fd,
 	core_runs(sp, fd);
 	core_modules(sp);
 	mark_reserved(sp);
+	mark_guards(sp);
 	core_module_files(sp);
 	warn_missing(sp);
 	sp->reads = 0;

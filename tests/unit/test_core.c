@@ -610,6 +610,31 @@ TEST(a_table_that_is_a_hole)
 	unlink(path);
 }
 
+/* Guards of memory that was written come with a core; zeros are no memory. */
+TEST(memory_without_access)
+{
+	struct build_file files[] = { { 0x90000, 0x91000, 0, "/x" } };
+	struct space *sp;
+	struct err err;
+	uint8_t *data;
+
+	fresh(&b);
+	build_files(&b, 4096, files, 1);
+	build_load(&b, 0x10000, 0x1000, 0, page(7), 0x1000);
+	build_load(&b, 0x20000, 0x1000, PF_X, page_of, 0x1000);
+	build_load(&b, 0x30000, 0x1000, 0, NULL, 0x1000);
+	build_load(&b, 0x40000, 0x1000, 0, NULL, 0);
+	sp = open_built(&b, &data, &err);
+	if (!CHECK(sp))
+		return;
+	CHECK(space_seg_private(sp, space_seg(sp, 0x10000)));
+	CHECK(space_seg_private(sp, space_seg(sp, 0x20000)));
+	CHECK(!space_seg_private(sp, space_seg(sp, 0x30000)));
+	CHECK(!space_seg_private(sp, space_seg(sp, 0x40000)));
+	space_close(sp);
+	free(data);
+}
+
 /* Numbers of a file that nobody has; mappings counted as they are left. */
 TEST(words_for_sizes_that_cannot_be)
 {

@@ -247,7 +247,11 @@ TEST(kinds_of_segments)
 	target_mem_done(sp);
 	s = sp->segs;
 	CHECK(space_seg_private(sp, &s[0]) && space_seg_anon(&s[0]));
+	/* Without access, but there; without access, and not there. */
+	CHECK(space_seg_private(sp, &s[1]));
+	sp->segs[1].stored = 0;
 	CHECK(!space_seg_private(sp, &s[1]));
+	sp->segs[1].stored = 4096;
 	CHECK(!space_seg_private(sp, &s[2]) && !space_seg_anon(&s[2]));
 	CHECK(space_seg_private(sp, &s[3]));
 	CHECK(space_seg_private(sp, &s[4]));
@@ -260,6 +264,8 @@ TEST(kinds_of_segments)
 	/* gdb stores the first mapping of a file whole. */
 	sp->writer = "gdb";
 	CHECK(!space_seg_private(sp, &s[3]));
+	/* And zeros where nothing can be read. */
+	CHECK(!space_seg_private(sp, &s[1]));
 	space_close(sp);
 }
 
