@@ -260,18 +260,30 @@ static void find_bar(struct layout *l)
 		l->bar_max = max_u64(l->bar_max, line_at(l, i)[column].u);
 }
 
-/* A column of words at the end has the room that is left. */
-static void fit_last(struct layout *l)
+/* Which words give way: those at the end, else the widest column of them. */
+static size_t soft_column(const struct layout *l)
 {
-	size_t last = l->t->n_columns - 1;
-	size_t over = l->line > LINE ? l->line - LINE : 0;
+	size_t best = l->label, last = l->t->n_columns - 1;
 
 	while (last > l->label && !shown(l, last))
 		last--;
-	if (last == l->label || !is_left(&l->t->columns[last]) ||
-	    l->width[last] < over + LAST_MIN)
+	if (is_left(&l->t->columns[last]))
+		return last;
+	for (size_t i = l->label + 1; i < last; i++)
+		if (shown(l, i) && l->t->columns[i].type == COLUMN_TEXT &&
+		    (best == l->label || l->width[i] > l->width[best]))
+			best = i;
+	return best;
+}
+
+static void fit_words(struct layout *l)
+{
+	size_t soft = soft_column(l);
+	size_t over = l->line > LINE ? l->line - LINE : 0;
+
+	if (soft == l->label || l->width[soft] < over + LAST_MIN)
 		return;
-	l->width[last] -= over;
+	l->width[soft] -= over;
 	l->line -= over;
 }
 
@@ -301,7 +313,7 @@ static void layout_init(struct layout *l, const struct table *t,
 		max_u64(l->width[l->label], strlen(t->title) + 2),
 		max_u64(LABEL_MIN, LINE - min_u64(others, LINE)));
 	l->line = others + l->width[l->label];
-	fit_last(l);
+	fit_words(l);
 	find_bar(l);
 }
 

@@ -421,3 +421,35 @@ TEST(a_row_without_a_number_can_be_dropped)
 	CHECK_U64(t.total[1].u, 7);
 	table_fini(&t);
 }
+
+/* The words give way, wherever they stand; numbers never do. */
+TEST(words_before_a_number_are_cut)
+{
+	static const struct column some_columns[] = {
+		COLUMN("kind", "", TEXT),
+		COLUMN("where", "where", TEXT),
+		COLUMN("value", "value", ADDR),
+	};
+	struct text_style style = { .rows = TABLE_ALL_ROWS };
+	char got[400] = "", word[81];
+	int fd = memfd_create("words", 0);
+	struct table t;
+	struct out o;
+	struct err err;
+
+	memset(word, 'w', 80);
+	word[80] = '\0';
+	table_init(&t, "t", "T", some_columns, countof(some_columns));
+	table_row(&t);
+	table_set_text(&t, 0, "kind");
+	table_set_text(&t, 1, word);
+	table_set(&t, 2, UINT64_C(0x7f0011223344));
+	out_open_fd(&o, dup(fd));
+	table_write_text(&t, &style, &o);
+	CHECK(out_close(&o, &err));
+	CHECK(pread(fd, got, sizeof(got) - 1, 0) > 0);
+	CHECK(strstr(got, "www...  0x7f0011223344\n"));
+	CHECK_U64(strlen(strchr(got, '\n') + 1), 79 + 1);
+	table_fini(&t);
+	close(fd);
+}
