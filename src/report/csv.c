@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RFC 4180, with LF lines as every Unix tool wants them.  Text is raw: the
- * bytes of the target as they are, quoted where the RFC says so.
+ * RFC 4180, with LF lines as every Unix tool wants them.  Text is what the
+ * text report shows: printable ASCII, other bytes as \xNN, since a table can
+ * end up on a terminal, and so quoted only where it has a comma or a quote.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "report/table.h"
 
-static bool needs_quotes(const char *text, size_t n)
+/* Of what is no raw text, backslashes are ours. */
+static void write_char(struct out *o, const struct column *column, char c)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strchr(",\"\r\n", text[i]))
-			return true;
-	return false;
+	bool is_raw = column->flags & COLUMN_RAW;
+
+	if (c < 0x20 || c >= 0x7f || (c == '\\' && is_raw))
+		out_printf(o, "\\x%02x", (unsigned char)c);
+	else
+		out_addc(o, c);
 }
 
-static void write_text(struct out *o, const char *text, size_t n)
+static void write_text(struct out *o, const struct column *column,
+		       const char *text, size_t n)
 {
-	if (!needs_quotes(text, n)) {
-		out_add(o, text, n);
-		return;
-	}
-	out_addc(o, '"');
+	bool quoted = memchr(text, ',', n) || memchr(text, '"', n);
+
+	if (quoted)
+		out_addc(o, '"');
 	for (size_t i = 0; i < n; i++) {
 		if (text[i] == '"')
 			out_addc(o, '"');
-		out_addc(o, text[i]);
+		write_char(o, column, text[i]);
 	}
-	out_addc(o, '"');
+	if (quoted)
+		out_addc(o, '"');
 }
 
 static void write_cell(const struct table *t, const struct column *column,
@@ -36,7 +41,7 @@ static void write_cell(const struct table *t, const struct column *column,
 {
 	switch (column->type) {
 	case COLUMN_TEXT:
-		write_text(o, table_text(t, c), c->text.len);
+		write_text(o, column, table_text(t, c), c->text.len);
 		break;
 	case COLUMN_SHARE:
 		out_printf(o, "%.4f", c->share);

@@ -35,13 +35,31 @@ static size_t utf8_len(const unsigned char *p, size_t n)
 	return len;
 }
 
+static unsigned utf8_value(const unsigned char *p, size_t len)
+{
+	static const unsigned char first[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	unsigned c = p[0] & first[len];
+
+	for (size_t i = 1; i < len; i++)
+		c = c << 6 | (p[i] & 0x3fu);
+	return c;
+}
+
 /*
- * Characters that a terminal might act upon, when somebody looks at the
- * document in one, are escaped too: C0, DEL and C1.
+ * Characters that a terminal or an editor might act upon, when somebody looks
+ * at the document in one: C0, DEL and C1, separators of lines, and those that
+ * change the direction of text (Unicode, UAX #9).
  */
+static bool is_control(unsigned c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
+	       c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
+}
+
 static void write_char(struct out *o, const unsigned char *p, size_t len)
 {
-	unsigned c = len == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu) : p[0];
+	unsigned c = utf8_value(p, len);
 
 	if (len == 1 && (c == '"' || c == '\\')) {
 		out_addc(o, '\\');
@@ -50,7 +68,7 @@ static void write_char(struct out *o, const unsigned char *p, size_t len)
 		out_adds(o, "\\n");
 	} else if (len == 1 && c == '\t') {
 		out_adds(o, "\\t");
-	} else if (len <= 2 && (c < 0x20 || (c >= 0x7f && c < 0xa0))) {
+	} else if (is_control(c)) {
 		out_printf(o, "\\u%04x", c);
 	} else {
 		out_add(o, p, len);

@@ -157,6 +157,7 @@ TEST(sort_is_stable_and_unknown_comes_last)
 	CHECK_MEM(table_text(&t, &c), "equal", 5);
 	CHECK(!table_sort_by(&t, "nome", &err));
 	CHECK_STR(err.msg, "--sort: no column 'nome' in section rows");
+	CHECK(strstr(err.hint, "name, "));
 	table_fini(&t);
 }
 
@@ -207,6 +208,13 @@ TEST(json_text_is_utf8_whatever_the_target_holds)
 	CHECK_STR(json_name("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 11),
 		  "  \"t\": { \"name\": "
 		  "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\" }");
+	/* So are lines that no line editor sees, and words from the right. */
+	CHECK_STR(json_name("\xe2\x80\xa8\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8f",
+			    12), "  \"t\": { \"name\": "
+		  "\"\\u2028\\u202e\\u2066\\u200f\" }");
+	CHECK_STR(json_name("\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa",
+			    12), "  \"t\": { \"name\": "
+		  "\"\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\" }");
 	/* C1 controls are valid, and a terminal may act upon them. */
 	CHECK_STR(json_name("\xc2\x9b", 2),
 		  "  \"t\": { \"name\": \"\\u009b\" }");
@@ -228,7 +236,7 @@ TEST(json_refuses_what_is_not_utf8)
 			printf("# accepted: %zu\n", i);
 }
 
-TEST(csv_is_quoted_and_raw)
+TEST(csv_is_quoted_and_safe)
 {
 	struct table t;
 
@@ -240,7 +248,7 @@ TEST(csv_is_quoted_and_raw)
 	table_set(&t, FLAG, 0);
 	CHECK_STR(written(&t, AS_CSV, NULL),
 "name,size_bytes,free_bytes,free_share,count,address,flag,diff,secret\n"
-"\"a,\"\"b\"\"\n\xff\",4,1,0.2500,,,false,,\n");
+"\"a,\"\"b\"\"\\x0a\\xff\",4,1,0.2500,,,false,,\n");
 	table_fini(&t);
 }
 
