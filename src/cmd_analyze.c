@@ -290,6 +290,14 @@ static void run_fini(struct run *run)
 	list_fini(&run->args.files);
 }
 
+/* A list has no rest to sum up: all of it, if nothing else is wanted. */
+static uint64_t max_blocks(const struct run *run)
+{
+	if (!run->args.report.rows || run->options.rows == TABLE_ALL_ROWS)
+		return UINT64_MAX;
+	return run->options.rows;
+}
+
 static bool write_report(struct run *run, struct err *err)
 {
 	struct report report;
@@ -303,8 +311,8 @@ static bool write_report(struct run *run, struct err *err)
 		progress_phase(&run->progress, "writing blocks");
 		progress_fini(&run->progress);
 		blocks_write(&run->subject.heap, run->subject.input.reach,
-			     run->options.filter, run->options.format,
-			     &run->out);
+			     run->options.filter, max_blocks(run),
+			     run->options.format, &run->out);
 		return true;
 	}
 	report_init(&report, &run->options);

@@ -327,7 +327,7 @@ static void write_block(const struct words *w, const struct cell *cells,
 }
 
 uint64_t blocks_write(const struct heap *h, const struct reach *reach,
-		      const struct filter *filter,
+		      const struct filter *filter, uint64_t max,
 		      enum report_format format, struct out *o)
 {
 	struct cell cells[B_COLUMNS] = { { .known = false } };
@@ -339,7 +339,7 @@ uint64_t blocks_write(const struct heap *h, const struct reach *reach,
 	words_init(&w, h);
 	write_head(format, o);
 	heap_iter_init(&it, h);
-	while (!o->error && heap_iter_next(&it, &b)) {
+	while (!o->error && n < max && heap_iter_next(&it, &b)) {
 		block_cells(h, &w, &b, cells);
 		if (filter && !filter_match(filter, cells, w.pool.text))
 			continue;

@@ -25,11 +25,12 @@ const struct column *block_columns(size_t *ret_n);
 bool blocks_want_reach(const struct filter *filter);
 
 /*
- * One line per block; filter may be NULL, and reach, without which nothing is
- * known of what is lost and who refers.  How many were written.
+ * One line per block, at most max; filter may be NULL, and reach, without
+ * which nothing is known of what is lost and who refers.  How many were
+ * written.
  */
 uint64_t blocks_write(const struct heap *h, const struct reach *reach,
-		      const struct filter *filter,
+		      const struct filter *filter, uint64_t max,
 		      enum report_format format, struct out *o);
 
 /* usage_init() of those blocks that match; usage_fini() frees it. */

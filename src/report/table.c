@@ -306,8 +306,16 @@ void table_sort(struct table *t, size_t column, bool reverse)
 
 void column_names(const struct column *columns, size_t n, struct str *ret)
 {
-	for (size_t i = 0; i < n; i++)
-		str_printf(ret, "%s%s", i ? ", " : "", columns[i].key);
+	bool first = true;
+
+	for (size_t i = 0; i < n; i++) {
+		/* Words of the text report; its data has others for them. */
+		if ((columns[i].flags & (COLUMN_NO_DATA | COLUMN_NO_TEXT)) ==
+		    COLUMN_NO_DATA)
+			continue;
+		str_printf(ret, "%s%s", first ? "" : ", ", columns[i].key);
+		first = false;
+	}
 }
 
 bool table_sort_by(struct table *t, const char *spec, struct err *err)

@@ -36,6 +36,8 @@ static void make(struct heap *h)
 
 static struct err err;
 
+static uint64_t max_lines = UINT64_MAX;
+
 static const char *list(const char *expr, enum report_format format)
 {
 	static char text[5000];
@@ -52,7 +54,8 @@ static const char *list(const char *expr, enum report_format format)
 					  n_columns, &err)))
 		printf("# %s\n", err.msg);
 	out_open_fd(&o, dup(fd));
-	blocks_write(&h, NULL, expr ? &filter : NULL, format, &o);
+	blocks_write(&h, NULL, expr ? &filter : NULL, max_lines,
+		     format, &o);
 	CHECK(out_close(&o, &err));
 	filter_fini(&filter);
 	heap_fini(&h);
@@ -71,6 +74,16 @@ TEST(lines_of_text)
 "0x10060                     64  bin       glibc main\n"
 "0x100a0                    112  used      glibc main\n"
 "0x7f0000010             135168  used      glibc mmapped\n");
+}
+
+TEST(no_more_lines_than_wanted)
+{
+	max_lines = 2;
+	CHECK_STR(list("state=used", REPORT_TEXT),
+"ADDRESS                   SIZE  STATE     ARENA\n"
+"0x10010                     48  used      glibc main\n"
+"0x100a0                    112  used      glibc main\n");
+	max_lines = UINT64_MAX;
 }
 
 TEST(lines_of_json)

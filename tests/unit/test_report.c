@@ -225,6 +225,9 @@ TEST(rows_of_one_section_can_be_filtered)
 	options.row_filter = "size>2k";
 	render(&p, &options);
 	CHECK_STR(err.msg, "--filter: unknown key 'size'");
+	/* Not the words that only the text report has. */
+	CHECK_STR(err.hint, "Known are what, bytes, stored_bytes, share, "
+		  "stored_share.");
 	process_fini(&p);
 }
 
