@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "corewalk/target.h"
 
 #define SUBJECT(field) offsetof(struct subject_args, field)
@@ -159,6 +160,24 @@ void subject_where(struct subject *s, struct progress *p)
 	s->input.names = &s->names;
 }
 
+/* A hundredth of what is in use is worth a sentence. */
+static void say_leaks(struct subject *s)
+{
+	struct tally lost;
+	char size[NUM_MAX];
+
+	if (!s->input.reach)
+		return;
+	lost = reach_lost(s->input.reach);
+	if (lost.bytes < MIB / 16 ||
+	    lost.bytes < s->where.row[WHERE_USED].bytes / 100)
+		return;
+	num_format_size(size, lost.bytes);
+	standout_add(&s->standout, "leaked", lost.bytes,
+		     "%s in %llu blocks can't be reached from any root: "
+		     "leaked.", size, (unsigned long long)lost.blocks);
+}
+
 void subject_analyse(struct subject *s)
 {
 	struct standout_input in = {
@@ -171,6 +190,7 @@ void subject_analyse(struct subject *s)
 	fragment_init(&s->fragment, s->sp, &s->heap);
 	damage_init(&s->damage, s->sp, &s->heap);
 	standout_init(&s->standout, &in);
+	say_leaks(s);
 }
 
 void subject_reach(struct subject *s, bool asked, struct progress *p)
