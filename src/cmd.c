@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -219,6 +220,27 @@ static bool parse_letters(const struct command *c, struct cursor *cur,
 	return true;
 }
 
+/* Even by force: no command destroys what it reads. */
+static bool check_output(const struct command *c, const void *values,
+			 const struct list *rest, struct err *err)
+{
+	size_t base;
+	const struct option *o = find_option(c, "output", 6, 0, &base);
+	const char *path = o ? *(const char *const *)((const char *)values +
+					base + o->offset) : NULL;
+	struct stat out, in;
+
+	if (!path || stat(path, &out) || !S_ISREG(out.st_mode))
+		return true;
+	for (size_t i = 0; i < rest->n; i++)
+		if (!stat(rest->items[i], &in) && in.st_dev == out.st_dev &&
+		    in.st_ino == out.st_ino)
+			return err_set(err, ERR_USAGE, "-o %s: this is the "
+				       "same file as %s, which is read", path,
+				       rest->items[i]);
+	return true;
+}
+
 bool cmd_parse(const struct command *c, int argc, char **argv, void *values,
 	       struct list *rest, struct err *err)
 {
@@ -239,7 +261,7 @@ bool cmd_parse(const struct command *c, int argc, char **argv, void *values,
 			return false;
 		}
 	}
-	return true;
+	return check_output(c, values, rest, err);
 }
 
 /* "  -o, --output=FILE        write the report to FILE" */

@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "base/mem.h"
+#include "base/temp.h"
 
 enum {
 	FRAME = 256 << 10,
@@ -47,20 +48,6 @@ struct snapshot_file {
 };
 
 /* ---- a name, or none yet ---- */
-
-static bool open_unnamed(struct snapshot_file *f)
-{
-	AUTO_FREE char *dir = mem_strdup(f->path);
-	char *slash = strrchr(dir, '/');
-
-	if (slash == dir)
-		slash[1] = '\0';
-	else if (slash)
-		*slash = '\0';
-	f->fd = open(slash ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC,
-		     0600);
-	return f->fd >= 0;
-}
 
 static bool open_beside(struct snapshot_file *f)
 {
@@ -113,7 +100,8 @@ struct snapshot_file *snapshot_file_new(const char *path, bool force,
 		snapshot_file_abandon(f);
 		return NULL;
 	}
-	if (!open_unnamed(f) && !open_beside(f)) {
+	f->fd = temp_unnamed(f->path);
+	if (f->fd < 0 && !open_beside(f)) {
 		err_system(err, "%s", f->path);
 		free(f->temporary);
 		f->temporary = NULL;
@@ -304,40 +292,10 @@ static bool finish_bytes(struct snapshot_file *f, uint64_t size)
 	return put_seek_table(f);
 }
 
-/* Give a file without a name one; it must not exist. */
-static bool link_as(struct snapshot_file *f, const char *name)
-{
-	char self[32];
-
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
-	return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
-}
-
-/* link(2) does not replace: take a name beside it, as mkstemp(3) would. */
-static bool link_beside(struct snapshot_file *f)
-{
-	unsigned tries;
-
-	for (tries = 0; tries < 100; tries++) {
-		f->temporary = mem_printf("%s.%d.%u", f->path, (int)getpid(),
-					  tries);
-		if (link_as(f, f->temporary))
-			return true;
-		free(f->temporary);
-		f->temporary = NULL;
-		if (errno != EEXIST)
-			return false;
-	}
-	return false;
-}
-
 static bool give_name(struct snapshot_file *f)
 {
-	if (!f->temporary && link_as(f, f->path))
-		return true;
-	if (!f->temporary && (errno != EEXIST || !f->force ||
-			      !link_beside(f)))
-		return false;
+	if (!f->temporary)
+		return temp_name(f->fd, f->path, f->force);
 	if (f->force ? rename(f->temporary, f->path) :
 	    link(f->temporary, f->path))
 		return false;

@@ -4,13 +4,16 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/temp.h"
 #include "report/blocks.h"
 #include "report/report.h"
 
@@ -131,17 +134,76 @@ static bool first_line_is_right(const struct out *o)
 	       !memcmp(head, o->first_line, n);
 }
 
+/* ---- the file, and its name ---- */
+
+/* What a signal that ends us takes away; only one file has such a name. */
+static char *volatile unfinished;
+static const int ending[] = { SIGHUP, SIGINT, SIGTERM };
+
+static void on_ending(int sig)
+{
+	char *path = unfinished;
+
+	if (path)
+		unlink(path);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+/* Who handles or ignores a signal does so on. */
+static void guard(char *path)
+{
+	struct sigaction old;
+
+	unfinished = path;
+	for (size_t i = 0; i < countof(ending); i++)
+		if (!sigaction(ending[i], NULL, &old) &&
+		    old.sa_handler == SIG_DFL)
+			signal(ending[i], on_ending);
+}
+
+static void forget_temporary(struct out *o)
+{
+	if (unfinished == o->temporary)
+		unfinished = NULL;
+	free(o->temporary);
+	o->temporary = NULL;
+}
+
 /* A new file beside path; its name ends in six random characters. */
 static bool open_beside(struct out *o, struct err *err)
 {
 	o->temporary = mem_printf("%s.XXXXXX", o->path);
 	o->fd = mkostemp(o->temporary, O_CLOEXEC);
-	if (o->fd >= 0)
+	if (o->fd >= 0) {
+		guard(o->temporary);
 		return true;
+	}
 	err_system(err, "%s", o->path);
-	free(o->temporary);
-	o->temporary = NULL;
+	forget_temporary(o);
 	return false;
+}
+
+static bool open_new(struct out *o, struct err *err)
+{
+	o->fd = temp_unnamed(o->path);
+	o->unnamed = o->fd >= 0;
+	/* The umask may have taken what is needed to look at it. */
+	if (o->unnamed)
+		fchmod(o->fd, 0600);
+	return o->unnamed || open_beside(o, err);
+}
+
+/* A file that has its name already gets no other. */
+static bool give_name(struct out *o)
+{
+	if (o->unnamed && !temp_name(o->fd, o->path, true))
+		return false;
+	if (o->temporary && rename(o->temporary, o->path))
+		return false;
+	o->unnamed = false;
+	forget_temporary(o);
+	return true;
 }
 
 /* A device or a pipe: nothing to protect, nothing to rename. */
@@ -151,24 +213,47 @@ static bool open_special(struct out *o, struct err *err)
 	return o->fd >= 0 || err_system(err, "%s", o->path);
 }
 
+/* A link stays one: what it leads to is written. */
+static bool follow_link(struct out *o, struct err *err)
+{
+	struct stat st;
+	char *place;
+
+	if (lstat(o->path, &st) || !S_ISLNK(st.st_mode))
+		return true;
+	place = realpath(o->path, NULL);
+	if (!place && errno == ENOENT)
+		return err_set(err, ERR_USAGE, "%s: a link to something that "
+			       "is not there", o->path);
+	if (!place)
+		return err_system(err, "%s", o->path);
+	free(o->path);
+	o->path = place;
+	return true;
+}
+
 static bool open_file(struct out *o, bool force, struct err *err)
 {
 	struct stat st;
 
-	if (stat(o->path, &st))
-		return open_beside(o, err);
-	if (S_ISDIR(st.st_mode)) {
+	if (!stat(o->path, &st) && S_ISDIR(st.st_mode)) {
 		errno = EISDIR;
 		return err_system(err, "%s", o->path);
 	}
-	if (!S_ISREG(st.st_mode))
+	if (!stat(o->path, &st) && !S_ISREG(st.st_mode))
 		return open_special(o, err);
-	return (force || check_replace(o, o->path, err)) && open_beside(o, err);
+	if (!follow_link(o, err))
+		return false;
+	if (!stat(o->path, &st) && !force && !check_replace(o, o->path, err))
+		return false;
+	return open_new(o, err);
 }
 
 bool out_open(struct out *o, const char *path, bool force, struct err *err)
 {
 	out_open_fd(o, STDOUT_FILENO);
+	/* A limit of the shell on file sizes is an error, not a death. */
+	signal(SIGXFSZ, SIG_IGN);
 	if (!path || !strcmp(path, "-"))
 		return true;
 	o->fd = -1;
@@ -183,17 +268,9 @@ bool out_publish(struct out *o, struct err *err)
 {
 	if (o->first_line)
 		return not_own(o->path, err);
-	if (o->temporary && rename(o->temporary, o->path))
+	if (!give_name(o))
 		return err_system(err, "%s", o->path);
-	if (o->temporary)
-		*o->temporary = '\0';
 	return out_flush(o);
-}
-
-/* A file that has its name already gets no other. */
-static bool has_temporary(const struct out *o)
-{
-	return o->temporary && *o->temporary;
 }
 
 bool out_close(struct out *o, struct err *err)
@@ -206,16 +283,14 @@ bool out_close(struct out *o, struct err *err)
 		out_abandon(o);
 		return false;
 	}
+	if (!o->error && o->unnamed && !give_name(o))
+		o->error = errno;
 	/* Some file systems report a full disk only here. */
 	if (close(o->fd) && !o->error)
 		o->error = errno;
 	o->fd = -1;
-	if (!o->error && has_temporary(o)) {
-		if (rename(o->temporary, o->path))
-			o->error = errno;
-		else
-			*o->temporary = '\0';
-	}
+	if (!o->error && !give_name(o))
+		o->error = errno;
 	errno = o->error;
 	ok = !errno ||
 	     err_system(err, "%s", o->path ? o->path : "standard output");
@@ -227,9 +302,9 @@ void out_abandon(struct out *o)
 {
 	if (o->path && o->fd >= 0)
 		close(o->fd);
-	if (has_temporary(o))
+	if (o->temporary)
 		unlink(o->temporary);
-	free(o->temporary);
+	forget_temporary(o);
 	free(o->path);
 	free(o->first_line);
 	free(o->buf);

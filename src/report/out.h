@@ -18,6 +18,7 @@ struct out {
 	int fd;
 	int error;		/* errno of the first failure; 0 none */
 	char *path;		/* owned; NULL: standard output */
+	bool unnamed;		/* a file that has no name yet */
 	char *temporary;	/* owned; renamed to path at the end, or NULL */
 	/* owned; what the first line must be, as in the file it replaces */
 	char *first_line;
@@ -27,8 +28,9 @@ struct out {
 
 /*
  * path NULL or "-": standard output.  A regular file is replaced only if it
- * holds a report of heapcore's own, or if force is set; it is written beside
- * its place, readable by nobody else, and renamed by out_close().
+ * holds a report of heapcore's own, or if force is set; it is written without
+ * a name, or beside its place if that file system makes no such files, readable
+ * by nobody else, and gets its name by out_close().  A link is followed.
  */
 bool out_open(struct out *o, const char *path, bool force, struct err *err)
 	MUST_CHECK;

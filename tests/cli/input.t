@@ -34,3 +34,9 @@ $ echo precious >notes; heapcore analyze -o notes core.none || cat notes
 # nothing is left of a report that was not made
 $ heapcore analyze -o new core.none || ls
 ! heapcore: core.none: No such file or directory
+
+# what is read is not what is written, by any of its names
+$ echo hello >text; ln -s text link; heapcore analyze --force -o link text
+! heapcore: -o link: this is the same file as text, which is read
+!   Try heapcore analyze --help.
+? 2

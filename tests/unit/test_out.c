@@ -4,7 +4,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -33,16 +40,21 @@ static const char *get_file(const char *path)
 	return text;
 }
 
-/* Files here whose name begins so. */
-static int count_files(const char *prefix)
+/* Files of a folder whose name begins so. */
+static int count_in(const char *folder, const char *prefix)
 {
-	DIR *dir = opendir(".");
+	DIR *dir = opendir(folder);
 	int n = 0;
 
 	for (struct dirent *d; (d = readdir(dir));)
 		n += !strncmp(d->d_name, prefix, strlen(prefix));
 	closedir(dir);
 	return n;
+}
+
+static int count_files(const char *prefix)
+{
+	return count_in(".", prefix);
 }
 
 static bool replace(const char *path, const char *text, bool force)
@@ -85,6 +97,122 @@ TEST(giving_up_leaves_nothing)
 	out_adds(&o, "half");
 	out_abandon(&o);
 	CHECK_U64((uint64_t)count_files("out.gone"), 0);
+}
+
+/* A signal that ends us leaves nothing either. */
+TEST(being_killed_leaves_nothing)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+
+	unlink("out.killed");
+	for (size_t i = 0; i < countof(signals); i++) {
+		struct out o;
+		int status = 0;
+		pid_t pid = fork();
+
+		if (!pid) {
+			if (!out_open(&o, "out.killed", false, &err))
+				_exit(1);
+			out_adds(&o, "half");
+			raise(signals[i]);
+			_exit(2);
+		}
+		waitpid(pid, &status, 0);
+		CHECK(WIFSIGNALED(status));
+		CHECK_U64((uint64_t)WTERMSIG(status), (uint64_t)signals[i]);
+		CHECK_U64((uint64_t)count_files("out.killed"), 0);
+	}
+}
+
+/* From now on every file system is one that makes no files without a name. */
+static bool refuse_unnamed(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K,
+			 O_TMPFILE & ~O_DIRECTORY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { countof(code), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&
+	       open(".", O_TMPFILE | O_RDWR, 0600) < 0;
+}
+
+TEST(being_killed_with_a_name_beside)
+{
+	int status = 0;
+	pid_t pid;
+
+	unlink("out.beside");
+	pid = fork();
+	if (!pid) {
+		struct out o;
+
+		if (!refuse_unnamed())
+			_exit(77);
+		if (!replace("out.beside", "text", false) ||
+		    count_files("out.beside") != 1)
+			_exit(1);
+		unlink("out.beside");
+		if (!out_open(&o, "out.beside", false, &err) ||
+		    count_files("out.beside") != 1)
+			_exit(2);
+		raise(SIGTERM);
+		_exit(3);
+	}
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status))
+		printf("# status %d\n", WEXITSTATUS(status));
+	else if (WTERMSIG(status) != SIGTERM)
+		printf("# signal %d\n", WTERMSIG(status));
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("system calls cannot be refused");
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CHECK_U64((uint64_t)count_files("out.beside"), 0);
+}
+
+TEST(a_limit_on_file_sizes)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct rlimit limit = { 2, 2 };
+
+		setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(replace("out.limit", "text", false) ||
+		      strcmp(err.msg, "out.limit: File too large"));
+	}
+	waitpid(pid, &status, 0);
+	CHECK_U64((uint64_t)status, 0);
+	CHECK_U64((uint64_t)count_files("out.limit"), 0);
+}
+
+TEST(links_are_followed)
+{
+	struct stat st;
+
+	unlink("out.link");
+	put_file("out.linked", "");
+	CHECK(!symlink("out.linked", "out.link"));
+	CHECK(replace("out.link", "new", false));
+	CHECK(!lstat("out.link", &st) && S_ISLNK(st.st_mode));
+	CHECK_STR(get_file("out.linked"), "new");
+	put_file("out.linked", "mine");
+	CHECK(!replace("out.link", "new", false));
+	CHECK_STR(get_file("out.linked"), "mine");
+	unlink("out.linked");
+	CHECK(!replace("out.link", "new", true));
+	CHECK_STR(err.msg, "out.link: a link to something that is not there");
+	CHECK(!lstat("out.link", &st) && S_ISLNK(st.st_mode));
+	unlink("out.link");
 }
 
 TEST(only_reports_are_replaced)
