@@ -294,7 +294,7 @@ static void set_clock(struct trace *t)
 	if (info->first_tick == UINT64_MAX)
 		info->first_tick = 0;
 	/* Less than a millisecond says less than the header. */
-	if (n > 1 && b->tick > a->tick &&
+	if (info->clocks.n > 1 && b->tick > a->tick &&
 	    b->value[0] > a->value[0] + 1000000)
 		info->ticks_per_s = (double)(b->tick - a->tick) * 1e9 /
 				    (double)(b->value[0] - a->value[0]);
