@@ -111,8 +111,12 @@ static inline bool index_starts(const struct index *ix, uint64_t off)
 /* The allocator's own bytes before the start, or fence, at base + off. */
 static inline uint64_t index_own(const struct index *ix, uint64_t off)
 {
-	uint32_t number = off < ix->span ? index_number(ix, off) : 0;
+	uint32_t number;
 
+	/* Mappings end with a page. */
+	if (off & 4095)
+		return ix->own;
+	number = off < ix->span ? index_number(ix, off) : 0;
 	return ix->plain[number >> 6] >> (number & 63) & 1 ? 0 : ix->own;
 }
 
