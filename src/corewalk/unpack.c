@@ -2,7 +2,6 @@
 #include "corewalk/unpack.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <lz4frame.h>
 #include <lzma.h>
 #include <signal.h>
@@ -16,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/temp.h"
 
 enum {
 	PAGE = 4096,
@@ -527,30 +527,6 @@ static enum unpack_end decode_gzip(struct sink *s, const uint8_t *data,
 
 /* ---- the file ---- */
 
-static const char *temp_dir(const struct unpack_job *job)
-{
-	const char *dir = job->tmpdir;
-
-	if (!dir || !dir[0])
-		dir = getenv("TMPDIR");
-	return dir && dir[0] ? dir : "/tmp";
-}
-
-/* Not every file system can make a file without a name. */
-static int open_temp(const char *dir)
-{
-	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	AUTO_FREE char *path = NULL;
-
-	if (fd >= 0)
-		return fd;
-	path = mem_printf("%s/heapcore.XXXXXX", dir);
-	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
-}
-
 static bool too_large(const struct sink *s)
 {
 	char size[NUM_MAX], room[NUM_MAX];
@@ -615,7 +591,7 @@ bool unpack(const struct unpack_job *job, const void *data, uint64_t size,
 {
 	struct sink s = {
 		.job = job,
-		.dir = temp_dir(job),
+		.dir = temp_dir(job->tmpdir),
 		.in_size = size,
 		.need = 64 * KIB,
 		.err = err,
@@ -623,7 +599,7 @@ bool unpack(const struct unpack_job *job, const void *data, uint64_t size,
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, old;
 	bool ok;
 
-	s.fd = open_temp(s.dir);
+	s.fd = temp_file(s.dir);
 	if (s.fd < 0)
 		return err_system(err, "%s: cannot make a file in %s",
 				  job->name, s.dir);
