@@ -110,29 +110,26 @@ void import_time(struct import *im, uint64_t ns)
 	im->tick = max_u64(im->tick, ns);
 }
 
-/* mtrace: what stands behind "@ WHERE:" is the return address in brackets. */
+/*
+ * mtrace: "./prog:(main+0x10)[0x401136]".  A name may hold blanks: up to the
+ * word that ends in ']'.
+ */
 static uint32_t mtrace_site(struct import *im, struct line *l)
 {
-	const char *word;
+	const char *word, *open;
 	size_t n;
 	struct line inner;
 	uint64_t addr;
 
-	if (!line_word(l, &word, &n))
-		return 0;
-	/* A name may hold blanks: up to the word that ends in ']'. */
-	while (word[n - 1] != ']' && line_word(l, &word, &n))
-		;
-	while (n && word[n - 1] != '[') {
-		const char *open = memrchr(word, '[', n);
-
-		if (!open)
+	do {
+		if (!line_word(l, &word, &n))
 			return 0;
-		inner = (struct line){ open + 1, word + n - 1 };
-		return line_hex(&inner, &addr) ?
-			import_site(im, addr) : 0;
-	}
-	return 0;
+	} while (word[n - 1] != ']');
+	open = memrchr(word, '[', n);
+	if (!open)
+		return 0;
+	inner = (struct line){ open + 1, word + n - 1 };
+	return line_hex(&inner, &addr) ? import_site(im, addr) : 0;
 }
 
 uint32_t import_site(struct import *im, vaddr addr)

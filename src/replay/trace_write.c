@@ -73,7 +73,8 @@ static uint64_t zigzag(uint64_t value)
 static void put_text(struct str *s, const void *text, size_t n)
 {
 	put(s, n);
-	str_add(s, text, n);
+	if (n)
+		str_add(s, text, n);
 }
 
 static void write_at(struct trace_writer *w, const void *data, size_t n,

@@ -824,3 +824,114 @@ TEST(mutants)
 	read_mutants(&im.bytes, n / 2, 2);
 	str_fini(&im.bytes);
 }
+
+static const char heaptrack_raw[] =
+	"v 10400 3\nx b /usr/bin/ls\nX /bin/ls /\nI 1000 5e2990\nm 1 -\n"
+	"m 1 x 5000 0 36c0 4000 15759\nm 4 lib1 7000 0 1522\n"
+	"t 5b9f 0\nt 7b03 1\n+ 1c00 1 65540\n+ 10 2 65560\nc a\n"
+	"- 65540\nR 46f\n+ 0 1 65540\n- 99\nc 14\n";
+static const char heaptrack_interpreted[] =
+	"v 10400 3\nx 3 /ls\nI 1000 10\ns 4 main\ns 3 a.c\n"
+	"i 5001 0 1 2 7\ni 6001 0\nt 1 0\nt 2 1\na 40 1\na 8 2\n"
+	"+ 0\n+ 1\n+ 0\nc 5\n- 0\n- 1\n- 1\n";
+static const char mtrace_text[] =
+	"= Start\n@ ./p:(main+0x10)[0x401136] + 0x1000 0x10\n"
+	"@ ./p:[0x401140] + 0x2000 0\n@ ./p:[0x401150] < 0x1000\n"
+	"@ ./p:[0x401150] > 0x3000 0x40\n@ ./p:[0x401160] - 0x2000\n"
+	"@ ./p:[0x401160] ! 0x2000 0x9999\n= End\n";
+static const char csv_text[] =
+	"op,address,size,thread,ns\nmalloc,0x10,5,1,100\nfree,16,,2,200\n"
+	"realloc-to,32,7\nfree,32\n";
+
+static bool import_text(const char *text, size_t n, struct trace_import *in,
+			uint64_t *ret_events)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+	struct err err = { .msg = "" };
+
+	in->path = "text";
+	*ret_events = 0;
+	if (write(fd, text, n) != (ssize_t)n)
+		abort();
+	if (trace_import(fd, in, "import.trace", true, ret_events, &err))
+		return true;
+	CHECK(err.msg[0]);
+	return false;
+}
+
+TEST(imports)
+{
+	struct trace_import in;
+	const struct trace_event *e;
+	struct err err;
+	struct trace *t;
+	uint64_t events;
+	size_t n;
+
+	CHECK(import_text(heaptrack_raw, strlen(heaptrack_raw), &in,
+			  &events));
+	CHECK_U64(events, 5);
+	CHECK_U64(in.bad, 0);
+	t = trace_open("import.trace", &err);
+	CHECK_U64(trace_info(t)->n_modules, 2);
+	CHECK_STR(trace_info(t)->modules[0].path.text, "/usr/bin/ls");
+	CHECK_U64(trace_read(t, &e), 5);
+	CHECK_U64(trace_stack(t, e[1].stack, &n)[1], 0x5ba0);
+	CHECK_U64(n, 2);
+	CHECK(trace_ns(t, e[2].tick) >= 10000000);
+	CHECK_U64(e[2].addr, e[0].addr);
+	trace_close(t);
+
+	CHECK(import_text(heaptrack_interpreted,
+			  strlen(heaptrack_interpreted), &in, &events));
+	CHECK_U64(events, 5);
+	/* One free too many. */
+	CHECK_U64(in.bad, 1);
+	CHECK_U64(in.first_bad, 18);
+	t = trace_open("import.trace", &err);
+	CHECK_U64(trace_info(t)->n_names, 1);
+	CHECK_STR(trace_info(t)->names[0].function.text, "main");
+	CHECK_U64(trace_info(t)->names[0].line, 7);
+	CHECK_U64(trace_read(t, &e), 5);
+	CHECK_U64(e[0].size, 0x40);
+	/* The one that came last goes first. */
+	CHECK_U64(e[3].addr, e[2].addr);
+	CHECK_U64(trace_stack(t, e[1].stack, &n)[1],
+		  trace_info(t)->names[0].addr);
+	trace_close(t);
+
+	CHECK(import_text(mtrace_text, strlen(mtrace_text), &in, &events));
+	CHECK_U64(events, 5);
+	CHECK_U64(in.bad, 0);
+	t = trace_open("import.trace", &err);
+	CHECK_U64(trace_read(t, &e), 5);
+	CHECK_U64(trace_stack(t, e[0].stack, &n)[0], 0x401136);
+	trace_close(t);
+
+	CHECK(import_text(csv_text, strlen(csv_text), &in, &events));
+	CHECK_U64(events, 4);
+	CHECK_U64(in.bad, 0);
+	CHECK(!import_text("hello\n", 6, &in, &events));
+}
+
+TEST(imports_of_damaged_text)
+{
+	static const char *const texts[] = {
+		heaptrack_raw, heaptrack_interpreted, mtrace_text, csv_text,
+	};
+	uint64_t seed = 3;
+
+	for (int i = 0; i < 1200; i++) {
+		char text[600];
+		size_t n = strlen(texts[i % 4]);
+		struct trace_import in;
+		uint64_t events;
+
+		memcpy(text, texts[i % 4], n);
+		for (uint32_t k = random_below(&seed, 6) + 1; k; k--)
+			text[3 + random_below(&seed, (uint32_t)n - 3)] =
+				"0f7 \n-+ts,[]"[random_below(&seed, 13)];
+		import_text(text, n, &in, &events);
+		CHECK(events < 100);
+	}
+}
