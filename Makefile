@@ -164,7 +164,8 @@ cover: check
 INSTALL = install
 D = $(DESTDIR)
 install: all
-	$(INSTALL) -d $(D)$(bindir) $(D)$(libexecdir)/heapcore $(D)$(mandir)/man1 $(D)$(mandir)/man5 \
+	$(INSTALL) -d $(D)$(bindir) $(D)$(libexecdir)/heapcore \
+		$(D)$(mandir)/man1 $(D)$(mandir)/man5 \
 		$(D)$(docdir) $(D)$(datadir)/bash-completion/completions \
 		$(D)$(datadir)/zsh/site-functions \
 		$(D)$(datadir)/fish/vendor_completions.d
