@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -410,6 +412,12 @@ static void warn_missing(struct space *sp)
 	}
 	num_format_size(size, sp->core_size);
 	num_format_size(wanted, sp->core_wanted);
+	if (!strcmp(size, wanted)) {
+		snprintf(size, sizeof(size), "%" PRIu64,
+			 sp->core_size);
+		snprintf(wanted, sizeof(wanted), "%" PRIu64 " bytes",
+			 sp->core_wanted);
+	}
 	space_warn(sp, "truncated, %s of %s: %zu of %zu mappings are not in "
 		   "the file.  The report covers the rest.", size, wanted,
 		   sp->missing_segs, sp->n_segs);

@@ -495,7 +495,9 @@ static enum unpack_end decode_gzip_member(struct sink *s, z_stream *z,
 		if (ret == Z_BUF_ERROR)
 			return UNPACK_CUT;
 		/* "incorrect data check", "incorrect length check" */
-		return error_end(false, z->msg && strstr(z->msg, "check"));
+		return error_end(false, z->msg &&
+				 (strstr(z->msg, "data check") ||
+				  strstr(z->msg, "length check")));
 	}
 }
 

@@ -659,6 +659,28 @@ TEST(words_for_sizes_that_cannot_be)
 	free(data);
 }
 
+/* Two sizes that look the same are no answer. */
+TEST(words_for_a_page_that_is_missing)
+{
+	char wanted[100];
+	struct space *sp;
+	struct err err;
+	uint8_t *data;
+	size_t size;
+
+	fresh(&b);
+	build_load(&b, 0x10000, 20 << 20, PF_RW, NULL, 20 << 20);
+	data = build_core(&b, &size);
+	snprintf(wanted, sizeof(wanted), "truncated, %zu of %zu bytes: 1 of 1",
+		 size - 100, size);
+	sp = target_open_core_memory(data, size - 100, &no_files, &err);
+	if (!CHECK(sp))
+		return;
+	CHECK(has_warning(sp, wanted));
+	space_close(sp);
+	free(data);
+}
+
 /* A stack that is not in the file was left out on purpose. */
 TEST(words_for_a_filtered_core)
 {
