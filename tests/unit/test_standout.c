@@ -91,7 +91,8 @@ TEST(whole_pages_are_free)
 	CHECK_STR(w.s.item[0].text, "40.0M of the free memory lies in whole "
 		  "pages: malloc_trim(3) would return it.");
 	CHECK_STR(w.s.advice[0].rule, "trim");
-	CHECK_STR(w.s.advice[0].reason, "It would return 40.0M now; free() alone "
+	CHECK_STR(w.s.advice[0].reason,
+		  "It would return 40.0M now; free() alone "
 		  "returns only what is at the end of a heap.");
 	end(&w);
 }
@@ -139,10 +140,12 @@ TEST(pinned_pages)
 	CHECK_STR(w.s.item[0].text, "31.0M of the free memory is on 8000 pages"
 		  " that also hold blocks in use, and cannot be returned; 2001 "
 		  "blocks of 208 bytes hold 30.0M of it.");
-	CHECK_STR(w.s.advice[0].text, "malloc_trim(3) will not help much: it would "
+	CHECK_STR(w.s.advice[0].text,
+		  "malloc_trim(3) will not help much: it would "
 		  "return 2.00M.  Allocate what lives long apart from what is "
 		  "freed soon.");
-	CHECK_STR(w.s.advice[0].reason, "31.0M of the free memory is pinned, most by "
+	CHECK_STR(w.s.advice[0].reason,
+		  "31.0M of the free memory is pinned, most by "
 		  "2001 blocks of 208 bytes.");
 	end(&w);
 }
