@@ -133,7 +133,7 @@ struct space {
 	uint64_t core_wanted;	/* bytes its headers speak of */
 	size_t missing_segs;	/* mappings with bytes cut off by truncation */
 	size_t undumped_segs;	/* left out by the core's writer on purpose */
-	bool damaged;		/* its compressed form is not what was written */
+	bool damaged;		/* what was decompressed was not written so */
 	bool has_file_note;	/* NT_FILE was there */
 	enum holes holes;
 

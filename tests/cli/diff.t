@@ -54,7 +54,7 @@ $ heapcore diff --csv a b || heapcore diff --sort=change a b
 $ echo '{"schema":"heapcore-report/1"}' >a
 $ heapcore diff -q --only=where --sort=blocks a a
 ! heapcore: --sort: no column 'blocks' in section where
-!~ ^  It has what, text, old_bytes, new_bytes, change_bytes, .*,$
+!~ ^  It has what, old_bytes, new_bytes, change_bytes, .*,$
 !~ ^  stored_new_bytes, stored_change_bytes\.$
 ? 2
 
