@@ -340,7 +340,7 @@ bool trace_import(int fd, struct trace_import *in, const char *out,
 	struct import im = { .in = in };
 	struct stat st;
 	void *map = MAP_FAILED;
-	size_t format;
+	size_t format = 0;
 	bool ok;
 
 	in->bad = in->first_bad = 0;
