@@ -10,7 +10,7 @@ COREWALK = elf space pages own module symbol module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
 	live_proc live_check live_stop live_pages live_note live_copy live_buffer \
 	live_file live_fork target_live target_mem \
-	snapshot_file snapshot warm heap alloc \
+	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \

@@ -6,7 +6,6 @@
 
 #include "base/num.h"
 #include "corewalk/target.h"
-#include "corewalk/warm.h"
 
 #define SUBJECT(field) offsetof(struct subject_args, field)
 
@@ -144,12 +143,9 @@ bool subject_open_live(struct subject *s, const struct subject_args *a,
 bool subject_walk(struct subject *s, const struct allocator *allocator,
 		  struct progress *p, struct err *err)
 {
-	struct warm *warm = warm_start(s->sp);
-
 	progress_phase(p, "walking the heap");
 	s->input.heap_found = alloc_walk(s->sp, allocator, allocator,
 					 &s->heap, p, err);
-	warm_stop(warm);
 	if (s->input.heap_found)
 		return true;
 	err_prefix(err, "%s", s->sp->path ? s->sp->path : "?");

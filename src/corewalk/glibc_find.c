@@ -24,6 +24,9 @@ enum { SLOT_BUDGET = 40 * 1000 * 1000 };
 /* Namespaces of dlmopen() are at most 16 (DL_NNS in glibc), and a preload. */
 enum { MAX_INSTANCES = 32 };
 
+/* Bytes that are searched for arenas at a time. */
+enum { SCAN_STEP = 1 << 20 };
+
 /* Libraries and programs keep mp_ this near to main_arena. */
 enum { PAR_REACH = 0x8000, PAR_SCORE_MIN = 7 };
 
@@ -176,6 +179,24 @@ static bool is_data(struct space *sp, size_t i)
 	       sp->segs[i - 1].file != SEG_NO_FILE;
 }
 
+/* Only what is stored: a mapping may be terabytes of nothing. */
+static void scan_seg(struct search *s, const struct seg *seg)
+{
+	vaddr end = seg->start + seg->avail;
+	vaddr at = space_next_stored(s->sp, seg->start);
+
+	while (at < end) {
+		uint64_t n;
+
+		at = max_u64(round_down(at, s->sp->page), seg->start);
+		/* Windows overlap by the two words that are compared. */
+		n = min_u64(SCAN_STEP + 2 * s->W, end - at);
+		scan_range(s, at, seg->host + (at - seg->start), n);
+		at = n < SCAN_STEP ? end :
+			space_next_stored(s->sp, at + SCAN_STEP);
+	}
+}
+
 static void scan(struct search *s, bool data)
 {
 	struct space *sp = s->sp;
@@ -185,7 +206,7 @@ static void scan(struct search *s, bool data)
 
 		if ((seg->flags & SEG_W) && seg->avail &&
 		    !(seg->flags & SEG_KERNEL) && is_data(sp, i) == data)
-			scan_range(s, seg->start, seg->host, seg->avail);
+			scan_seg(s, seg);
 	}
 }
 

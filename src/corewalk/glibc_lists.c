@@ -11,8 +11,10 @@
 #include "base/mem.h"
 
 enum {
-	TLS_REACH = 4096,	/* libc's variables are this near */
+	TLS_REACH = 4096,	/* libc's variables are this near, mostly */
+	TLS_FAR = 1 << 20,	/* and no further than this */
 	TLS_VOTERS = 256,	/* threads that are asked */
+	TLS_FEW = 4,		/* the same, far away */
 	SMALL_TCACHE_BINS = 64,
 };
 
@@ -273,32 +275,49 @@ static bool is_arena(struct glibc *g, vaddr addr)
 	return glibc_arena_at(g, addr) != NULL;
 }
 
+/* How many of the first n threads have one of ours at the offset? */
+static unsigned hits_at(struct glibc *g, bool (*ours)(struct glibc *, vaddr),
+			long off, size_t n)
+{
+	unsigned hits = 0;
+
+	for (size_t t = 0; t < n; t++) {
+		vaddr tp = g->sp->threads[t].tls;
+		uint64_t word;
+
+		hits += tp && space_word(g->sp, tp + (uint64_t)off, &word) &&
+			word && ours(g, word);
+	}
+	return hits;
+}
+
 /*
  * The offset from the thread pointer at which most threads have an address
  * that is one of ours.  It depends on what else has static thread-local
- * storage, but is the same in all threads of a process.
+ * storage, but is the same in all threads of a process.  A program with much
+ * of its own has libc's far away: then a few threads are asked again.
  */
 static unsigned vote(struct glibc *g, bool (*ours)(struct glibc *, vaddr),
 		     long *ret)
 {
-	size_t n = min_u64(g->sp->n_threads, TLS_VOTERS);
+	size_t all = min_u64(g->sp->n_threads, TLS_VOTERS), n = all;
 	unsigned best = 0;
 
-	for (long off = -TLS_REACH; off < TLS_REACH; off += (long)g->W) {
-		unsigned hits = 0;
+	for (long reach = TLS_REACH; reach <= TLS_FAR; reach *= 16) {
+		for (long off = -reach; off < reach; off += (long)g->W) {
+			unsigned hits = hits_at(g, ours, off, n);
 
-		for (size_t t = 0; t < n; t++) {
-			vaddr tp = g->sp->threads[t].tls;
-			uint64_t word;
-
-			hits += tp && space_word(g->sp, tp + (uint64_t)off,
-						 &word) &&
-				word && ours(g, word);
+			/* The few only say where all are worth asking. */
+			if (hits && n < all)
+				hits = hits_at(g, ours, off, all);
+			if (hits > best) {
+				best = hits;
+				*ret = off;
+			}
 		}
-		if (hits > best) {
-			best = hits;
-			*ret = off;
-		}
+		if (best * 2 > all)
+			break;
+		n = min_u64(all, TLS_FEW);
 	}
 	return best;
 }

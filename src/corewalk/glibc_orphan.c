@@ -79,7 +79,9 @@ static void find_arenas(struct glibc *g)
 			continue;
 		for (; h >= seg->start && h < seg->end && probes;
 		     h += g->heap_max, probes--)
-			try_heap(g, h);
+			/* Looking into a hole costs a page of the cache. */
+			if (space_stored(g->sp, h, h + g->W))
+				try_heap(g, h);
 	}
 }
 

@@ -672,7 +672,7 @@ static void walk_heap(struct glibc *g, struct glibc_arena *a, vaddr h)
 	}
 }
 
-/* Where the main arena says that it ends; 0 if that is not from sbrk_base on. */
+/* Where the main arena says that it ends; 0 if it is in other pieces. */
 static vaddr main_claim(struct glibc *g, const struct glibc_arena *a)
 {
 	uint64_t word, size;

@@ -67,6 +67,48 @@ assert finding["meaning"].startswith("72 usable bytes at " +
 ok "its bytes, over the header behind it" bytes
 ok "the top overwritten" facts next_header top
 ok "guard pages inside the heap" facts guarded
+# 160K of its own thread-local data lie between libc's and the thread pointer.
+far_tls() {
+	cat >far.c <<-'END'
+	#include <pthread.h>
+	#include <stdlib.h>
+	#include <unistd.h>
+	__thread char own[160 * 1024];
+	static pthread_barrier_t ready;
+	static void *work(void *arg)
+	{
+		void *volatile kept = malloc(50);
+
+		for (int i = 0; i < 300; i++)
+			free(malloc(40 + i));
+		own[5] = kept != arg;
+		pthread_barrier_wait(&ready);
+		pause();
+		return NULL;
+	}
+	int main(void)
+	{
+		pthread_t t;
+
+		pthread_barrier_init(&ready, NULL, 4);
+		for (int i = 0; i < 3; i++)
+			pthread_create(&t, NULL, work, NULL);
+		pthread_barrier_wait(&ready);
+		abort();
+	}
+	END
+	$CC -O1 -fno-builtin -o far far.c -pthread &&
+		make_core core "$TMP/far" && report core --only=all || return
+	python3 -c '
+import json
+report = json.load(open("report.json"))
+arenas = [t["arena"] for t in report["threads"]]
+print(arenas)
+assert len(arenas) == 4 and len(set(arenas)) == 4
+assert len(report["thread_caches"]) == 4
+assert all(c.get("tid") for c in report["thread_caches"])'
+}
+ok "thread caches behind much thread-local data" far_tls
 ok "memory that was never touched" facts not_touched
 ok "each wrong fact is noticed" noticed not_touched
 finish
