@@ -174,8 +174,9 @@ static void say_leaks(struct subject *s)
 		return;
 	num_format_size(size, lost.bytes);
 	standout_add(&s->standout, "leaked", lost.bytes,
-		     "%s in %llu blocks can't be reached from any root: "
-		     "leaked.", size, (unsigned long long)lost.blocks);
+		     "%s in %llu block%s cannot be reached from any root: "
+		     "leaked.", size, (unsigned long long)lost.blocks,
+		     lost.blocks == 1 ? "" : "s");
 }
 
 void subject_analyse(struct subject *s)

@@ -186,7 +186,7 @@ static void explain(struct str *s, const struct reach *r)
 		str_adds(s, "No block is lost: all can be reached");
 	} else {
 		amount_text(s, &lost);
-		str_adds(s, " can't be reached from any root");
+		str_adds(s, " cannot be reached from any root");
 	}
 	if (r->grade[REACH_LIKELY].blocks) {
 		str_adds(s, "; of these, ");
