@@ -67,19 +67,16 @@ for shell in dash "bash --posix" "busybox sh" mksh yash; do
 done
 
 again() {
-	mkdir again && cd again
-	"$SRC/configure" CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
+	# A script older than that hour, else make wants config.mk newer.
+	mkdir again old && cp "$SRC/configure" "$SRC/Makefile" old &&
+		touch -d '1 day ago' old/configure && cd again
+	../old/configure CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
 		touch -d '1 hour ago' config.mk &&
-		"$SRC/configure" CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
+		../old/configure CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
 		[ -z "$(find config.mk -mmin -30)" ] &&
 		grep -qxF 'CFLAGS = -O1 -DX=$$(x)' config.mk
 }
-# Only if the script is older than that hour, else make wants it newer.
-if [ "$(find "$SRC/configure" -mmin +60)" ]; then
-	ok "an unchanged config.mk keeps its date" again
-else
-	skip "an unchanged config.mk keeps its date" "configure is too new"
-fi
+ok "an unchanged config.mk keeps its date" again
 
 installs() {
 	# Never build in the middle of the tests.
