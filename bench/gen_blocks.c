@@ -2,7 +2,7 @@
 /*
  * A heap of small blocks, and then a core.
  *
- * Usage: gen_blocks [MEGABYTES [PERCENT]]: at least that much heap [1100], of
+ * Usage: gen_blocks [MEGABYTES [PERCENT [pause]]]: that much heap [1100], of
  * whose blocks so many percent are freed again [15].  The blocks hang in one
  * list, as they would in a program; every eighth byte of them is written.
  * What is freed last stays in the thread's cache and in fastbins.
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 struct node {
@@ -68,6 +69,9 @@ int main(int argc, char **argv)
 	unsigned percent = argc > 2 ? atoi(argv[2]) : 15;
 	uint64_t n = 0, freed;
 	char *start = sbrk(0);
+
+	/* Pages of 4 KB: the dearest to copy. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	struct node **end = &all;
 
 	mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -82,5 +86,8 @@ int main(int argc, char **argv)
 	fprintf(stderr, "%llu blocks, %llu of them freed, %llu bytes\n",
 		(unsigned long long)n, (unsigned long long)freed,
 		(unsigned long long)((char *)sbrk(0) - start));
+	if (argc > 3)
+		for (;;)
+			pause();
 	abort();
 }
