@@ -94,8 +94,8 @@ static void format_change(const struct layout *l, size_t column,
 	char size[NUM_MAX];
 
 	format_bytes(l, column, num_abs(change), size);
-	snprintf(ret, NUM_MAX, "%s%s", change > 0 ? "+" : change < 0 ? "-" : "",
-		 size);
+	snprintf(ret, NUM_MAX, "%s%.*s", change > 0 ? "+" :
+		 change < 0 ? "-" : "", NUM_MAX - 2, size);
 }
 
 static void format_number(const struct layout *l, size_t column,
