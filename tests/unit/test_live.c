@@ -946,6 +946,10 @@ TEST(programs_agree_with_smaps)
 		"perl", "-e", "$h{$_} = 'x' x $_ for 1 .. 3000; sleep 60",
 		NULL
 	};
+	static const char *const php[] = {
+		"php", "-r", "for ($i = 0; $i < 20000; $i++) "
+		"$a[] = str_repeat('y', $i % 3000); sleep(60);", NULL
+	};
 	static const char *const redis[] = {
 		"redis-server", "--port", "0", "--save", "", "--unixsocket",
 		"/tmp/heapcore-test.socket", NULL
@@ -954,6 +958,7 @@ TEST(programs_agree_with_smaps)
 
 	check_program(python);
 	check_program(perl);
+	check_program(php);
 	check_program(redis);
 	unlink("/tmp/heapcore-test.socket");
 	CHECK(check_program(sleeper));
