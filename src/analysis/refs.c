@@ -245,6 +245,9 @@ static void met(struct hunt *h, vaddr word, uint64_t value)
 		keep(h->r, &ref);
 }
 
+/* Bytes looked at before the next hole is looked for. */
+enum { HUNT_STEP = 1 << 20 };
+
 static void hunt_bytes(struct hunt *h, const uint8_t *bytes, vaddr start,
 		       uint64_t n, unsigned word)
 {
@@ -266,8 +269,14 @@ static void hunt_range(struct hunt *h, vaddr from, vaddr to)
 	from = round_up(from, h->sp->word);
 	while (from < to) {
 		uint64_t n;
-		const uint8_t *bytes = space_view_max(h->sp, from, &n);
+		const uint8_t *bytes;
 
+		/* What nobody wrote to holds no address: it may be huge. */
+		from = max_u64(from, round_down(space_next_stored(h->sp, from),
+						h->sp->page));
+		if (from >= to)
+			return;
+		bytes = space_view_max(h->sp, from, &n);
 		if (!bytes) {
 			size_t seg = space_first_seg(h->sp, from);
 
@@ -280,7 +289,8 @@ static void hunt_range(struct hunt *h, vaddr from, vaddr to)
 			from = round_up(from, h->sp->word);
 			continue;
 		}
-		n = min_u64(n, to - from) & ~(uint64_t)(h->sp->word - 1);
+		n = min_u64(min_u64(n, HUNT_STEP), to - from);
+		n &= ~(uint64_t)(h->sp->word - 1);
 		if (!n)
 			return;
 		hunt_bytes(h, bytes, from, n, h->sp->word);
