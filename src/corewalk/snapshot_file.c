@@ -65,7 +65,8 @@ static bool may_write(const struct snapshot_file *f, struct err *err)
 		return true;
 	if (S_ISDIR(st.st_mode))
 		return err_set(err, ERR_USAGE, "%s: is a directory", f->path);
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+	/* Nor a link: the name would become a file, what it leads to not. */
+	if (!S_ISREG(st.st_mode))
 		return err_set(err, ERR_USAGE, "%s: not a regular file",
 			       f->path);
 	if (f->force)
