@@ -270,7 +270,10 @@ bool out_publish(struct out *o, struct err *err)
 		return not_own(o->path, err);
 	if (!give_name(o))
 		return err_system(err, "%s", o->path);
-	return out_flush(o);
+	if (out_flush(o))
+		return true;
+	errno = o->error;
+	return err_system(err, "%s", o->path ? o->path : "standard output");
 }
 
 bool out_close(struct out *o, struct err *err)

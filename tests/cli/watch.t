@@ -49,3 +49,8 @@ $ heapcore watch -p 2147483647 -o log; s=$?; ls; exit $s
 !~ ^heapcore: process 2147483647: .*
 ! ...
 ? 2
+
+# a full disk
+$ heapcore watch --count=2 --every=10ms -p $$ >/dev/full
+! heapcore: standard output: No space left on device
+? 2
