@@ -7,17 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void (*exhaustion_hook)(void);
-
-void mem_on_exhaustion(void (*restore)(void))
-{
-	exhaustion_hook = restore;
-}
-
 static void __attribute__((noreturn)) exhausted(size_t size)
 {
-	if (exhaustion_hook)
-		exhaustion_hook();
 	fprintf(stderr, "heapcore: out of memory: wanted %zu bytes more\n",
 		size);
 	exit(2);

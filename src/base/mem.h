@@ -39,9 +39,6 @@ void *mem_grow(void *items, size_t n, size_t *cap, size_t item_size);
 	(*((items) = mem_grow((items), (n), &(cap), sizeof(*(items))), \
 	   &(items)[(n)++]))
 
-/* A hook that runs before the program ends for want of memory. */
-void mem_on_exhaustion(void (*restore)(void));
-
 static inline void mem_auto_free(void *p)
 {
 	free(*(void **)p);

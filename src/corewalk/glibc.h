@@ -235,6 +235,12 @@ struct glibc_arena *glibc_arena_at(struct glibc *g, vaddr addr);
 /* Fill in the rest once arenas and state are known. */
 void glibc_complete(struct glibc *g);
 
+/* The settings in mp_ go to the heap model; heap and allocator are set. */
+void glibc_add_settings(struct glibc *g);
+
+/* Narrow the range of releases. */
+void glibc_releases(struct glibc *g, int first, int last);
+
 /* glibc_orphan.c */
 
 /*
@@ -242,14 +248,6 @@ void glibc_complete(struct glibc *g);
  * arena is lost.  Returns a score as in struct sighting; *ret only from 50 on.
  */
 unsigned glibc_find_orphans(struct space *sp, struct glibc **ret);
-
-/* glibc_find.c again */
-
-/* The settings in mp_ go to the heap model; heap and allocator are set. */
-void glibc_add_settings(struct glibc *g);
-
-/* Narrow the range of releases. */
-void glibc_releases(struct glibc *g, int first, int last);
 
 /* glibc_walk.c */
 

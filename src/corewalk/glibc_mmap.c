@@ -241,7 +241,7 @@ void glibc_walk_mmapped(struct glibc *all, size_t n)
 	struct mmap_search m = { .all = all, .n_all = n };
 	struct space *sp = all->sp;
 	struct heap *h = all->heap;
-	bool dropped, guess;
+	bool dropped;
 	vaddr stop = 0;
 
 	mmap_expect(&m);
@@ -255,7 +255,6 @@ void glibc_walk_mmapped(struct glibc *all, size_t n)
 			stop = search_run(&m, from, end);
 	}
 	dropped = drop_decoys(&m);
-	guess = !m.known || (m.n > m.want && !dropped);
 	note_mmapped(&m, dropped);
 	/* 2.43 leaves the last word of a mapping unused. */
 	for (size_t i = 0; i < m.n; i++)
@@ -263,8 +262,7 @@ void glibc_walk_mmapped(struct glibc *all, size_t n)
 			heap_add_mmapped(h, all->mmapped_id, m.found[i].base,
 					 m.found[i].base + m.found[i].total,
 					 m.found[i].chunk + 2 * all->W,
-					 all->state->first == 43 ? all->W : 0,
-					 guess);
+					 all->state->first == 43 ? all->W : 0);
 	h->allocators[all->allocator].mmapped_known = m.known;
 	h->allocators[all->allocator].mmapped_claimed_blocks = m.want;
 	h->allocators[all->allocator].mmapped_claimed_bytes = m.want_bytes;

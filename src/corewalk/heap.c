@@ -147,14 +147,13 @@ void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 }
 
 void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
-		      vaddr user, unsigned tail, bool guess)
+		      vaddr user, unsigned tail)
 {
 	struct heap_extent *x = add_extent(h, arena, EXTENT_MMAPPED, start,
 					   end);
 
 	x->user = user;
 	x->tail = (uint8_t)tail;
-	x->guess = guess;
 }
 
 static size_t plane_words(const struct heap_extent *x)

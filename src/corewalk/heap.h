@@ -59,7 +59,6 @@ struct heap_extent {
 	uint8_t shift;		/* log2 of the granule */
 	uint8_t user_off;	/* from a block's start to the user's pointer */
 	uint8_t overlap;	/* usable bytes behind a block's end */
-	bool guess;		/* found by guessing; totals carry it */
 	vaddr user;		/* EXTENT_MMAPPED: what malloc returned */
 	uint8_t tail;		/* EXTENT_MMAPPED: unusable bytes at the end */
 	uint64_t *planes[4];	/* EXTENT_BLOCKS: start, state bits 0, 1, 2 */
@@ -202,7 +201,7 @@ void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 		    vaddr start, vaddr end);
 /* The last tail bytes of a mapping are the allocator's, as is its start. */
 void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
-		      vaddr user, unsigned tail, bool guess);
+		      vaddr user, unsigned tail);
 /*
  * A range of blocks; index of the extent.  Planes are made for starts in
  * [start, end): so many bytes as there are headers to be read, not as a

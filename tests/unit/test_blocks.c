@@ -26,7 +26,7 @@ static void make(struct heap *h)
 	extent_mark(&h->extents[x], HEAP + 80);
 	extent_set_state(&h->extents[x], HEAP + 80, BLOCK_BINNED);
 	extent_mark(&h->extents[x], HEAP + 144);
-	heap_add_mmapped(h, 1, BIG, BIG + 0x21000, BIG + 16, 0, false);
+	heap_add_mmapped(h, 1, BIG, BIG + 0x21000, BIG + 16, 0);
 	MEM_PUSH(h->caches, h->n_caches, h->cap_caches) =
 		(struct thread_cache){ .tid = 7, .blocks = 1, .bytes = 32 };
 	MEM_PUSH(h->cached, h->n_cached, h->cap_cached) =

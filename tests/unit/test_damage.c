@@ -655,7 +655,7 @@ TEST(what_is_at_an_address)
 	heap_add_range(&w.heap, 0, EXTENT_UNDECODED, HEAP + 0x3000,
 		       HEAP + 0x3100);
 	heap_add_mmapped(&w.heap, 0, HEAP + 0x8000, HEAP + 0xa000,
-			 HEAP + 0x8010, 0, false);
+			 HEAP + 0x8010, 0);
 	heap_note(&w.heap, "bad-chunk-size", 0, HEAP + 0x3000, 0x100, "x");
 	finish(&w);
 	check_at(&w, 0x1234, "0x1234 is not mapped");

@@ -162,7 +162,7 @@ TEST(finding_by_any_address)
 	put(&h, x, BASE + 32, BLOCK_USED);
 	put(&h, x, BASE + 7 * 1024, BLOCK_BINNED);
 	heap_add_mmapped(&h, 1, BASE + 0x10000, BASE + 0x12000,
-			 BASE + 0x10010, 0, false);
+			 BASE + 0x10010, 0);
 	heap_add_range(&h, 0, EXTENT_OVERHEAD, BASE + 0x20000, BASE + 0x21000);
 	heap_finish(&h);
 	/* In front of the first start there is no block. */
@@ -215,7 +215,7 @@ TEST(iteration_over_a_range)
 	for (vaddr a = BASE; a < BASE + 4096; a += 64)
 		put(&h, x, a, BLOCK_USED);
 	heap_add_mmapped(&h, 1, BASE + 0x10000, BASE + 0x12000,
-			 BASE + 0x10010, 0, false);
+			 BASE + 0x10010, 0);
 	x = add_blocks(&h, BASE + 0x20000, BASE + 0x21000);
 	put(&h, x, BASE + 0x20000, BLOCK_TOP);
 	heap_finish(&h);
@@ -342,7 +342,7 @@ TEST(sums_by_state_and_kind)
 	heap_add_range(&h, 0, EXTENT_UNDECODED, BASE + 0x1800, BASE + 0x1820);
 	heap_add_range(&h, 0, EXTENT_UNDECODED, BASE + 0x1900, BASE + 0x1900);
 	heap_add_mmapped(&h, 1, BASE + 0x4000, BASE + 0x6000, BASE + 0x4010,
-			 0, true);
+			 0);
 	heap_finish(&h);
 	CHECK_U64(h.n_extents, 5);
 	CHECK_U64(h.arenas[0].state[BLOCK_USED].bytes, 0x100 + 0x500);

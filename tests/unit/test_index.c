@@ -44,7 +44,7 @@ static void add_extents(struct heap *h, unsigned shift)
 		switch (rnd(4)) {
 		case 0:
 			end = at + 0x1000 * (1 + rnd(rnd(2) ? 20 : 5000));
-			heap_add_mmapped(h, 0, at, end, at + 16, 0, false);
+			heap_add_mmapped(h, 0, at, end, at + 16, 0);
 			at = end;
 			break;
 		case 1:
@@ -173,7 +173,7 @@ TEST(too_much_is_refused_in_words)
 	heap_init(&h);
 	heap_add_allocator(&h, "toy", "1", "");
 	heap_add_arena(&h, 0, 0, "toy main");
-	heap_add_mmapped(&h, 0, 0x1000, UINT64_C(1) << 46, 0x1010, 0, false);
+	heap_add_mmapped(&h, 0, 0x1000, UINT64_C(1) << 46, 0x1010, 0);
 	heap_finish(&h);
 	CHECK(!index_init(&ix, &h, MIB, &err));
 	CHECK(err.kind == ERR_UNSUPPORTED && strstr(err.msg, "MB"));
@@ -181,10 +181,10 @@ TEST(too_much_is_refused_in_words)
 	heap_init(&h);
 	heap_add_allocator(&h, "toy", "1", "");
 	heap_add_arena(&h, 0, 0, "toy main");
-	heap_add_mmapped(&h, 0, 0x1000, 0x2000, 0x1010, 0, false);
+	heap_add_mmapped(&h, 0, 0x1000, 0x2000, 0x1010, 0);
 	heap_add_mmapped(&h, 0, UINT64_C(1) << 60,
 			 (UINT64_C(1) << 60) + 0x1000,
-			 (UINT64_C(1) << 60) + 16, 0, false);
+			 (UINT64_C(1) << 60) + 16, 0);
 	heap_finish(&h);
 	CHECK(!index_init(&ix, &h, GIB, &err));
 	CHECK(strstr(err.msg, "too far apart"));

@@ -156,9 +156,8 @@ TEST(mappings_are_blocks_of_their_own)
 
 	toy_init(&t);
 	b = toy_malloc(&t, 40);
-	heap_add_mmapped(&t.h, 0, mapped, mapped + 0x2000, mapped + 16, 0,
-			 false);
-	heap_add_mmapped(&t.h, 0, lost, lost + 0x1000, lost + 16, 0, false);
+	heap_add_mmapped(&t.h, 0, mapped, mapped + 0x2000, mapped + 16, 0);
+	heap_add_mmapped(&t.h, 0, lost, lost + 0x1000, lost + 16, 0);
 	/* Its last word belongs to it, as source and as target. */
 	toy_put(&t, TOY_DATA, mapped + 0x2000 - 8);
 	toy_put(&t, mapped + 0x2000 - 8, b);

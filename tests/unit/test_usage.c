@@ -79,9 +79,9 @@ TEST(classes_of_a_small_heap)
 	mark(&h, i, HEAP + 0x160, BLOCK_USED);
 	mark(&h, i, HEAP + 0x160 + USAGE_EXACT - 16, BLOCK_USED);
 	mark(&h, i, HEAP + 0x150 + 2 * USAGE_EXACT, BLOCK_TOP);
-	heap_add_mmapped(&h, 1, LIB, LIB + 0x30000, LIB + 16, 0, false);
+	heap_add_mmapped(&h, 1, LIB, LIB + 0x30000, LIB + 16, 0);
 	heap_add_mmapped(&h, 1, LIB + 0x40000, LIB + 0x41000, LIB + 0x40010,
-			 0, false);
+			 0);
 	heap_finish(&h);
 	usage_init(&u, &h, USAGE_ALL_ARENAS);
 	CHECK(usage_check(&u, &h));

@@ -175,7 +175,7 @@ TEST(every_state_has_its_row)
 	heap_add_range(&w.heap, 0, EXTENT_OVERHEAD, BREAK + 0x16000,
 		       BREAK + 0x17000);
 	heap_add_mmapped(&w.heap, 0, BREAK + 0x17000, BREAK + 0x1c000,
-			 BREAK + 0x17010, 0, false);
+			 BREAK + 0x17010, 0);
 	finish(&w);
 	check_sum(&w);
 	CHECK_U64(w.where.row[WHERE_USED].bytes, 5 * 0x1000 + 0x5000);
