@@ -5,8 +5,8 @@
 srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
-BASE = err mem str num rand temp progress
-COREWALK = elf space pages own module symbol module_file \
+BASE = err mem str num rand temp file progress
+COREWALK = elf space pages own module symbol debug module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
 	live_proc live_check live_stop live_pages live_note live_copy live_buffer \
 	live_file live_fork target_live target_mem \
@@ -14,7 +14,8 @@ COREWALK = elf space pages own module symbol module_file \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
-	index roots scan weak edges graph rings reach refs dominate retain
+	index roots scan weak edges graph rings reach refs dominate retain \
+	types census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 	trace_import trace_heaptrack live timeline replay rates

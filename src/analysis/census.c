@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/census.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+/* In the order in which they run. */
+static void (*const namers[])(struct types *t,
+			      const struct census_input *in) = {
+	NULL,
+};
+
+/* ---- adding up ---- */
+
+static void count_block(struct census *c, uint32_t *row_of,
+			const struct block *b)
+{
+	uint32_t type = types_of(&c->types, index_number(c->ix, b->addr -
+							 c->ix->base));
+	struct census_row *row;
+
+	if (!row_of[type]) {
+		c->rows[c->n_rows] = (struct census_row){
+			.type = type, .example = b->addr,
+		};
+		row_of[type] = (uint32_t)++c->n_rows;
+	}
+	row = &c->rows[row_of[type] - 1];
+	row->total.blocks++;
+	row->total.bytes += b->size;
+	c->total.blocks++;
+	c->total.bytes += b->size;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct census_row *x = a, *y = b;
+
+	if (x->total.bytes != y->total.bytes)
+		return x->total.bytes > y->total.bytes ? -1 : 1;
+	return (x->type > y->type) - (x->type < y->type);
+}
+
+static void add_up(struct census *c, const struct heap *h)
+{
+	uint32_t *row_of = mem_zalloc(c->types.n * sizeof(*row_of));
+	struct heap_iter it;
+	struct block b;
+
+	c->rows = mem_alloc(c->types.n * sizeof(*c->rows));
+	heap_iter_init(&it, h);
+	while (heap_iter_next(&it, &b))
+		if (b.state == BLOCK_USED)
+			count_block(c, row_of, &b);
+	if (c->n_rows)
+		qsort(c->rows, c->n_rows, sizeof(*c->rows), by_bytes);
+	free(row_of);
+}
+
+void census_init(struct census *c, const struct census_input *in)
+{
+	*c = (struct census){ .ix = in->ix };
+	types_init(&c->types, in->ix->n);
+	progress_phase(in->progress, "naming blocks");
+	for (size_t i = 0; i < countof(namers) && namers[i]; i++)
+		namers[i](&c->types, in);
+	add_up(c, in->heap);
+}
+
+void census_fini(struct census *c)
+{
+	types_fini(&c->types);
+	free(c->rows);
+	*c = (struct census){ 0 };
+}
