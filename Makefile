@@ -18,7 +18,7 @@ ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
 	types census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
-	trace_import trace_heaptrack live timeline replay rates
+	trace_import trace_heaptrack live lifetimes timeline replay rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_start recorder
 REPORT = out table text json csv filter blocks build_target build_heap \

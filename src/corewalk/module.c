@@ -41,6 +41,19 @@ const struct module *module_exe(const struct space *sp)
 	return NULL;
 }
 
+vaddr module_bias(const struct module *m, const struct elf *elf,
+		  uint64_t page)
+{
+	uint32_t n = elf_phdrs_there(elf);
+	uint64_t low = UINT64_MAX;
+	struct elf_phdr ph;
+
+	for (uint32_t i = 0; i < n && elf_phdr(elf, i, &ph); i++)
+		if (ph.type == ELF_PT_LOAD)
+			low = min_u64(low, round_down(ph.vaddr, page));
+	return low == UINT64_MAX ? m->start : m->start - low;
+}
+
 const char *module_base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -6,6 +6,7 @@
 #ifndef COREWALK_MODULE_H
 #define COREWALK_MODULE_H
 
+#include "corewalk/elf.h"
 #include "corewalk/space.h"
 
 enum { MODULE_ID_TEXT = 41 };
@@ -15,6 +16,13 @@ void module_id_text(char ret[MODULE_ID_TEXT], const uint8_t *id, unsigned len);
 
 /* The program itself; NULL if it is not known. */
 const struct module *module_exe(const struct space *sp);
+
+/*
+ * What has to be added to an address in the module's file, or in the file of
+ * its debug information, to have it in the target.
+ */
+vaddr module_bias(const struct module *m, const struct elf *elf,
+		  uint64_t page);
 
 /* The part of a file's name behind its last slash. */
 const char *module_base_name(const char *path);

@@ -6,14 +6,12 @@
  * without one its first page, equals what the core stores.  Files are named
  * by the core, which can name anything: only regular files are opened.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "corewalk/core.h"
 #include "corewalk/module.h"
@@ -44,29 +42,10 @@ struct matcher {
 
 /* ---- opening ---- */
 
-/* Nothing that is not a regular file is opened: a FIFO would block. */
-static int open_plain(const char *path, uint64_t *ret_size)
-{
-	struct stat st;
-	int fd;
-
-	if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0)
-		return -1;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0) {
-		close(fd);
-		return -1;
-	}
-	*ret_size = (uint64_t)st.st_size;
-	return fd;
-}
-
 static bool map_disk(struct matcher *mt, const char *path,
 		     struct disk_file *ret)
 {
-	int fd = open_plain(path, &ret->size);
+	int fd = file_open_plain(path, &ret->size);
 	void *data;
 
 	if (fd < 0)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "corewalk/symbol.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "corewalk/elf.h"
 #include "corewalk/module.h"
@@ -33,8 +29,7 @@ struct entry {
 
 struct table {
 	bool read;
-	void *data[MAX_FILES];	/* owned: mapped files */
-	size_t size[MAX_FILES];
+	struct file_bytes files[MAX_FILES];	/* owned */
 	size_t n_files;
 	vaddr bias;
 	struct entry *entries;	/* owned; by start, no two alike */
@@ -69,7 +64,7 @@ void symbols_free(struct symbols *s)
 		struct table *t = &s->tables[i];
 
 		for (size_t k = 0; k < t->n_files; k++)
-			munmap(t->data[k], t->size[k]);
+			file_unmap(&t->files[k]);
 		free(t->entries);
 	}
 	free(s->tables);
@@ -139,42 +134,19 @@ static void read_section(struct table *t, const struct elf *elf,
 		add_symbol(t, elf, elf->data + symbols->offset + at, &names);
 }
 
-/* Where the file's address 0 is in the target. */
-static vaddr bias_of(const struct elf *elf, const struct module *m,
-		     uint64_t page)
-{
-	uint32_t n = elf_phdrs_there(elf);
-	uint64_t low = UINT64_MAX;
-	struct elf_phdr ph;
-
-	for (uint32_t i = 0; i < n && elf_phdr(elf, i, &ph); i++)
-		if (ph.type == ELF_PT_LOAD)
-			low = min_u64(low, round_down(ph.vaddr, page));
-	return low == UINT64_MAX ? m->start : m->start - low;
-}
-
 static void read_file(struct symbols *s, struct table *t,
 		      const struct module *m, const char *path)
 {
 	struct elf elf;
 	struct section section;
-	struct stat st;
-	void *data = MAP_FAILED;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct file_bytes *file = &t->files[t->n_files];
 
-	if (fd < 0)
+	if (!file_map(path, file))
 		return;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
-			    fd, 0);
-	close(fd);
-	if (data == MAP_FAILED)
+	t->n_files++;
+	if (!elf_open(&elf, file->data, file->size))
 		return;
-	t->data[t->n_files] = data;
-	t->size[t->n_files++] = (size_t)st.st_size;
-	if (!elf_open(&elf, data, (uint64_t)st.st_size))
-		return;
-	t->bias = bias_of(&elf, m, s->sp->page);
+	t->bias = module_bias(m, &elf, s->sp->page);
 	for (uint32_t i = 0; i < elf.shnum; i++)
 		if (section_at(&elf, i, &section) &&
 		    (section.type == SHT_SYMTAB ||

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files whose names come from strangers: only regular ones are opened, since
+ * a FIFO would block and a device does what it likes.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include "base/types.h"
+
+struct file_bytes {
+	uint8_t *data;		/* owned; NULL: none */
+	uint64_t size;
+};
+
+/*
+ * A descriptor to read the regular file at path, and its size, which is not
+ * 0; -1 if it is no such file or cannot be opened.
+ */
+int file_open_plain(const char *path, uint64_t *ret_size);
+
+/*
+ * All its bytes, mapped privately: what is written to them stays here.  False
+ * if file_open_plain() or the kernel refuses.
+ */
+bool file_map(const char *path, struct file_bytes *ret);
+void file_unmap(struct file_bytes *bytes);
+
+#endif
