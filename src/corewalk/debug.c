@@ -27,6 +27,9 @@ struct debug_file {
 
 struct slot {
 	struct debug_module is;
+	char *path;		/* owned: the question, of debug_of_file() */
+	uint8_t id[20];
+	unsigned id_len;
 	bool open;
 	struct debug_file own, debug, alt;
 	Dwarf *alt_dwarf;	/* owned */
@@ -36,6 +39,8 @@ struct debug {
 	struct space *sp;
 	const struct target_options *options;	/* borrowed */
 	struct slot *slots;	/* owned; by module */
+	struct slot **loose;	/* owned; of no module, as they came */
+	size_t n_loose, cap_loose;
 	char **findings;	/* owned */
 	size_t n_findings, cap_findings;
 };
@@ -306,21 +311,19 @@ static vaddr bias_of(const struct debug *d, const struct module *m,
 {
 	struct elf elf;
 
+	if (!m)
+		return 0;
 	return elf_open(&elf, f->bytes.data, f->bytes.size) ?
 	       module_bias(m, &elf, d->sp->page) : m->start;
 }
 
-static void open_slot(struct debug *d, struct slot *s)
+/* The own file is open, or was not found. */
+static void open_rest(struct debug *d, struct slot *s, struct id id)
 {
 	const struct module *m = s->is.module;
-	struct id id = { m->build_id, m->build_id_len };
 
 	s->is.why = "it has no debug information";
-	if (d->options->no_files) {
-		s->is.why = "no files are to be read";
-		return;
-	}
-	if (m->path && open_file(mem_strdup(m->path), &s->own)) {
+	if (s->own.elf) {
 		s->is.elf = s->own.elf;
 		s->is.bias = bias_of(d, m, &s->own);
 		if (!id.len)
@@ -338,6 +341,43 @@ static void open_slot(struct debug *d, struct slot *s)
 	}
 }
 
+static void open_slot(struct debug *d, struct slot *s)
+{
+	const struct module *m = s->is.module;
+	struct id id = { m->build_id, m->build_id_len };
+
+	if (m->path)
+		(void)open_file(mem_strdup(m->path), &s->own);
+	open_rest(d, s, id);
+}
+
+/* The file at path if it has the id; takes path. */
+static bool try_own(struct debug *d, struct slot *s, char *path)
+{
+	struct id id = { s->id, s->id_len };
+
+	if (!open_file(path, &s->own))
+		return false;
+	if (!id.len || same_id(id, id_of(s->own.elf)))
+		return true;
+	find(d, "%s: has another build id: not used", s->own.path);
+	close_file(&s->own);
+	return false;
+}
+
+static void open_loose(struct debug *d, struct slot *s)
+{
+	const struct target_options *o = d->options;
+	bool found = false;
+
+	for (size_t i = 0; i < o->n_sysroots && !found; i++)
+		found = try_own(d, s, mem_printf("%s/%s", o->sysroots[i],
+						 s->path));
+	if (!found && s->path[0] == '/')
+		(void)try_own(d, s, mem_strdup(s->path));
+	open_rest(d, s, (struct id){ s->id, s->id_len });
+}
+
 /* ---- all of them ---- */
 
 struct debug *debug_new(struct space *sp, const struct target_options *options)
@@ -347,23 +387,31 @@ struct debug *debug_new(struct space *sp, const struct target_options *options)
 	elf_version(EV_CURRENT);
 	d->sp = sp;
 	d->options = options;
-	d->slots = mem_zalloc(sp->n_modules * sizeof(*d->slots));
+	d->slots = mem_zalloc(sp ? sp->n_modules * sizeof(*d->slots) : 0);
 	return d;
+}
+
+static void close_slot(struct slot *s)
+{
+	dwarf_end(s->is.dwarf);
+	dwarf_end(s->alt_dwarf);
+	close_file(&s->alt);
+	close_file(&s->debug);
+	close_file(&s->own);
+	free(s->path);
 }
 
 void debug_free(struct debug *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; i < d->sp->n_modules; i++) {
-		struct slot *s = &d->slots[i];
-
-		dwarf_end(s->is.dwarf);
-		dwarf_end(s->alt_dwarf);
-		close_file(&s->alt);
-		close_file(&s->debug);
-		close_file(&s->own);
+	for (size_t i = 0; d->sp && i < d->sp->n_modules; i++)
+		close_slot(&d->slots[i]);
+	for (size_t i = 0; i < d->n_loose; i++) {
+		close_slot(d->loose[i]);
+		free(d->loose[i]);
 	}
+	free(d->loose);
 	for (size_t i = 0; i < d->n_findings; i++)
 		free(d->findings[i]);
 	free(d->findings);
@@ -379,8 +427,34 @@ const struct debug_module *debug_of(struct debug *d, const struct module *m)
 		s->open = true;
 		s->is.module = m;
 		s->is.bias = m->start;
-		open_slot(d, s);
+		s->is.why = "no files are to be read";
+		if (!d->options->no_files)
+			open_slot(d, s);
 	}
+	return &s->is;
+}
+
+const struct debug_module *debug_of_file(struct debug *d, const char *path,
+					 const uint8_t *id, unsigned id_len)
+{
+	struct slot *s;
+
+	id_len = id_len > sizeof(s->id) ? 0 : id_len;
+	for (size_t i = 0; i < d->n_loose; i++) {
+		s = d->loose[i];
+		if (!strcmp(s->path, path) && s->id_len == id_len &&
+		    (!id_len || !memcmp(s->id, id, id_len)))
+			return &s->is;
+	}
+	s = mem_zalloc(sizeof(*s));
+	MEM_PUSH(d->loose, d->n_loose, d->cap_loose) = s;
+	s->path = mem_strdup(path);
+	s->id_len = id_len;
+	if (id_len)
+		memcpy(s->id, id, id_len);
+	s->is.why = "no files are to be read";
+	if (!d->options->no_files)
+		open_loose(d, s);
 	return &s->is;
 }
 

@@ -34,7 +34,7 @@
 
 /* What is known of one module.  All is borrowed until debug_free(). */
 struct debug_module {
-	const struct module *module;
+	const struct module *module;	/* NULL: of debug_of_file() */
 	vaddr bias;		/* target address = address in file + bias */
 	Elf *elf;		/* its own file; NULL: not found, no ELF */
 	Elf *debug_elf;		/* of dwarf: elf, a debug file, or NULL */
@@ -46,8 +46,9 @@ struct debug_module {
 struct debug;
 
 /*
- * Nothing is opened yet.  sp must outlive the result.  Of the options, the
- * folders and no_files count; they are borrowed.
+ * Nothing is opened yet.  sp must outlive the result; NULL, if only
+ * debug_of_file() is called.  Of the options, the folders and no_files count;
+ * they are borrowed.
  */
 struct debug *debug_new(struct space *sp, const struct target_options *options);
 void debug_free(struct debug *d);
@@ -57,6 +58,15 @@ const struct debug_module *debug_of(struct debug *d, const struct module *m);
 
 /* Of the module that covers addr; NULL if none does. */
 const struct debug_module *debug_at(struct debug *d, vaddr addr);
+
+/*
+ * Of a file that no space tells of, by the path that it had when it was
+ * mapped and its build id: below each sysroot, then here.  Its bias is 0.  A
+ * file without build id is taken as it is.  Never NULL; the same again for
+ * the same question.
+ */
+const struct debug_module *debug_of_file(struct debug *d, const char *path,
+					 const uint8_t *id, unsigned id_len);
 
 /*
  * Files that lie or cannot be used, one sentence each, so far.  Borrowed

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "corewalk/lines.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+enum {
+	MAX_RANGES = 1 << 22,	/* of all units of a module */
+	MAX_UNITS = 1 << 20,
+	MAX_NESTING = 64,	/* scopes in scopes */
+	MAX_DEPTH = 32,		/* namespaces and classes in each other */
+};
+
+/* Entries that all look-ups together may look at. */
+static const uint64_t LOOKUP_BUDGET = UINT64_C(1) << 28;
+
+/* Addresses [start, end) are of the entry or unit at a place. */
+struct range {
+	uint64_t start, end;
+	uint64_t at;		/* unit: its number; function: offset of it */
+};
+
+struct ranges {
+	struct range *items;	/* owned; sorted by start */
+	size_t n, cap;
+};
+
+struct unit {
+	Dwarf_Off die;
+	uint64_t bytes;
+	bool read;
+	struct ranges functions;
+};
+
+struct table {
+	const struct debug_module *module;
+	struct unit *units;	/* owned */
+	size_t n_units, cap_units;
+	struct ranges ranges;	/* of the units */
+};
+
+struct lines {
+	struct table **tables;	/* owned; by module, as they came */
+	size_t n, cap;
+	uint64_t budget;
+};
+
+struct lines *lines_new(void)
+{
+	struct lines *l = mem_zalloc(sizeof(*l));
+
+	l->budget = LOOKUP_BUDGET;
+	return l;
+}
+
+void lines_free(struct lines *l)
+{
+	if (!l)
+		return;
+	for (size_t i = 0; i < l->n; i++) {
+		struct table *t = l->tables[i];
+
+		for (size_t k = 0; k < t->n_units; k++)
+			free(t->units[k].functions.items);
+		free(t->units);
+		free(t->ranges.items);
+		free(t);
+	}
+	free(l->tables);
+	free(l);
+}
+
+/* ---- ranges ---- */
+
+/* What the linker threw away is said to be at 0. */
+static void add_ranges(struct ranges *r, Dwarf_Die *die, uint64_t at)
+{
+	Dwarf_Addr base, start, end;
+
+	for (ptrdiff_t off = 0;
+	     r->n < MAX_RANGES &&
+	     (off = dwarf_ranges(die, off, &base, &start, &end)) > 0;)
+		if (start && start < end)
+			MEM_PUSH(r->items, r->n, r->cap) =
+				(struct range){ start, end, at };
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void sort_ranges(struct ranges *r)
+{
+	if (r->n)
+		qsort(r->items, r->n, sizeof(*r->items), by_start);
+}
+
+/* The range that holds addr and starts last; NULL if none does. */
+static const struct range *find_range(const struct ranges *r, uint64_t addr)
+{
+	size_t lo = 0, hi = r->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (r->items[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr < r->items[lo - 1].end ? &r->items[lo - 1] : NULL;
+}
+
+/* ---- units ---- */
+
+static void read_units(struct table *t)
+{
+	Dwarf *dwarf = t->module->dwarf;
+	Dwarf_Off at = 0, next;
+	size_t header;
+	uint8_t address, offset;
+
+	while (t->n_units < MAX_UNITS &&
+	       !dwarf_nextcu(dwarf, at, &next, &header, NULL, &address,
+			     &offset)) {
+		struct unit *u = &MEM_PUSH(t->units, t->n_units, t->cap_units);
+		Dwarf_Die die;
+
+		*u = (struct unit){ .die = at + header, .bytes = next - at };
+		if (next <= at)
+			break;
+		if (dwarf_offdie(dwarf, u->die, &die))
+			add_ranges(&t->ranges, &die, t->n_units - 1);
+		at = next;
+	}
+	sort_ranges(&t->ranges);
+}
+
+static struct table *table_of(struct lines *l, const struct debug_module *m)
+{
+	struct table *t;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (l->tables[i]->module == m)
+			return l->tables[i];
+	t = mem_zalloc(sizeof(*t));
+	t->module = m;
+	MEM_PUSH(l->tables, l->n, l->cap) = t;
+	read_units(t);
+	return t;
+}
+
+static bool holds_functions(int tag)
+{
+	return tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
+	       tag == DW_TAG_structure_type || tag == DW_TAG_union_type ||
+	       tag == DW_TAG_module;
+}
+
+/*
+ * Siblings can lead back into what was gone through, so only the budget of
+ * one step for each byte of the unit ends this.
+ */
+static void read_functions(struct unit *u, Dwarf_Die *parent, unsigned depth,
+			   uint64_t *budget)
+{
+	Dwarf_Die die;
+
+	if (depth == MAX_DEPTH || dwarf_child(parent, &die))
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (!*budget)
+			return;
+		--*budget;
+		if (tag == DW_TAG_subprogram)
+			add_ranges(&u->functions, &die,
+				   dwarf_dieoffset(&die));
+		else if (holds_functions(tag))
+			read_functions(u, &die, depth + 1, budget);
+	} while (!dwarf_siblingof(&die, &die));
+}
+
+static void read_unit(struct unit *u, Dwarf_Die *die)
+{
+	uint64_t budget = u->bytes;
+
+	u->read = true;
+	read_functions(u, die, 0, &budget);
+	sort_ranges(&u->functions);
+}
+
+/* ---- one address ---- */
+
+static const char *function_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = dwarf_formstring(
+		dwarf_attr_integrate(die, DW_AT_linkage_name, &attr));
+
+	if (!name)
+		name = dwarf_formstring(dwarf_attr_integrate(
+			die, DW_AT_MIPS_linkage_name, &attr));
+	return name ? name : dwarf_diename(die);
+}
+
+/* The scope directly below *at that holds addr. */
+static bool step_in(struct lines *l, Dwarf_Die *at, uint64_t addr)
+{
+	Dwarf_Die die;
+
+	if (dwarf_child(at, &die))
+		return false;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (!l->budget)
+			return false;
+		l->budget--;
+		if ((tag == DW_TAG_inlined_subroutine ||
+		     tag == DW_TAG_lexical_block ||
+		     tag == DW_TAG_try_block || tag == DW_TAG_catch_block) &&
+		    dwarf_haspc(&die, addr) > 0) {
+			*at = die;
+			return true;
+		}
+	} while (!dwarf_siblingof(&die, &die));
+	return false;
+}
+
+static unsigned number_of(Dwarf_Die *die, unsigned name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	return dwarf_formudata(dwarf_attr(die, name, &attr), &value) ||
+	       value > UINT32_MAX ? 0 : (unsigned)value;
+}
+
+/* Where the call is that an inlined function took the place of. */
+static void set_call(struct line_place *p, Dwarf_Die *unit, Dwarf_Die *inlined)
+{
+	unsigned file = number_of(inlined, DW_AT_call_file);
+	Dwarf_Files *files;
+	size_t n;
+
+	if (!dwarf_getsrcfiles(unit, &files, &n) && file < n)
+		p->file = dwarf_filesrc(files, file, NULL, NULL);
+	p->line = number_of(inlined, DW_AT_call_line);
+	p->column = number_of(inlined, DW_AT_call_column);
+}
+
+static void set_line(struct line_place *p, Dwarf_Die *unit, uint64_t addr)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit, addr);
+	int number = 0, column = 0;
+
+	if (!line)
+		return;
+	p->file = dwarf_linesrc(line, NULL, NULL);
+	if (!dwarf_lineno(line, &number) && number > 0)
+		p->line = (unsigned)number;
+	if (!dwarf_linecol(line, &column) && column > 0)
+		p->column = (unsigned)column;
+}
+
+/* The function and what is inlined into it there, outermost first. */
+static size_t find_scopes(struct lines *l, struct table *t, struct unit *u,
+			  uint64_t addr, Dwarf_Die ret[LINES_MAX])
+{
+	const struct range *r = find_range(&u->functions, addr);
+	Dwarf_Die at;
+	size_t n = 0;
+
+	if (!r || !dwarf_offdie(t->module->dwarf, r->at, &at))
+		return 0;
+	ret[n++] = at;
+	for (unsigned i = 0; i < MAX_NESTING && n < LINES_MAX; i++) {
+		if (!step_in(l, &at, addr))
+			break;
+		if (dwarf_tag(&at) == DW_TAG_inlined_subroutine)
+			ret[n++] = at;
+	}
+	return n;
+}
+
+size_t lines_at(struct lines *l, const struct debug_module *m, uint64_t addr,
+		struct line_place ret[LINES_MAX])
+{
+	Dwarf_Die scopes[LINES_MAX], unit;
+	const struct range *r;
+	struct table *t;
+	struct unit *u;
+	size_t n;
+
+	if (!m->dwarf)
+		return 0;
+	t = table_of(l, m);
+	r = find_range(&t->ranges, addr);
+	if (!r)
+		return 0;
+	u = &t->units[r->at];
+	if (!dwarf_offdie(m->dwarf, u->die, &unit))
+		return 0;
+	if (!u->read)
+		read_unit(u, &unit);
+	n = find_scopes(l, t, u, addr, scopes);
+	ret[0] = (struct line_place){ 0 };
+	set_line(&ret[0], &unit, addr);
+	if (!n)
+		return ret[0].file ? 1 : 0;
+	for (size_t i = 0; i < n; i++) {
+		Dwarf_Die *scope = &scopes[n - 1 - i];
+
+		if (i) {
+			ret[i] = (struct line_place){ 0 };
+			set_call(&ret[i], &unit, scope + 1);
+		}
+		ret[i].function = function_name(scope);
+		ret[i].inlined = i + 1 < n;
+	}
+	return n;
+}
