@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the files of dwarf_types.h: names of entries, and a table from
+ * entries to numbers.
+ */
+#ifndef COREWALK_DWARF_NAMES_H
+#define COREWALK_DWARF_NAMES_H
+
+#include "corewalk/dwarf_types.h"
+
+/* 0 if key is not there; key is not 0. */
+uint32_t dwarf_map_get(const struct dwarf_map *m, uint64_t key);
+void dwarf_map_put(struct dwarf_map *m, uint64_t key, uint32_t value);
+void dwarf_map_fini(struct dwarf_map *m);
+
+static inline uint64_t dwarf_key(const void *entry)
+{
+	return (uint64_t)(uintptr_t)entry;
+}
+
+void dwarf_names_init(struct dwarf_types *t);
+void dwarf_names_fini(struct dwarf_types *t);
+
+/* The name text in scope, made if it is new; text must outlive t. */
+uint32_t dwarf_name_add(struct dwarf_types *t, uint32_t scope,
+			const char *text);
+/* 0 if there is none. */
+uint32_t dwarf_name_find(const struct dwarf_types *t, uint32_t scope,
+			 const char *text, size_t len);
+/* Adds the whole name, scopes first. */
+void dwarf_name_text(const struct dwarf_types *t, uint32_t name,
+		     struct str *s);
+
+#endif
