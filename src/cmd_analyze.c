@@ -38,7 +38,7 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, allocators, arenas, "
-	  "leaks,\nretainers, classes, fragmentation, residency,\n"
+	  "leaks,\nretainers, strings, classes, fragmentation, residency,\n"
 	  "threads, mappings, modules, settings, findings, all", OPTION_VALUE,
 	  ARG(report.only) },
 };
@@ -268,6 +268,8 @@ static void analyse(struct run *run)
 		subject_reach(s, asked, &run->progress);
 	if (run->options.sections >> SECTION_RETAINERS & 1)
 		subject_retain(s, &run->progress);
+	if (run->options.sections >> SECTION_STRINGS & 1)
+		subject_strings(s, &run->progress);
 	if (run->args.blocks)
 		return;
 	subject_analyse(s);

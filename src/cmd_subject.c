@@ -58,6 +58,8 @@ void subject_init(struct subject *s)
 
 void subject_fini(struct subject *s)
 {
+	if (s->input.strings)
+		strings_fini(&s->strings);
 	if (s->input.retain)
 		retain_fini(&s->retain);
 	if (s->input.reach) {
@@ -227,4 +229,12 @@ void subject_retain(struct subject *s, struct progress *p)
 		return;
 	retain_init(&s->retain, &s->graph, &s->names, p);
 	s->input.retain = &s->retain;
+}
+
+void subject_strings(struct subject *s, struct progress *p)
+{
+	if (!s->input.heap_found)
+		return;
+	strings_init(&s->strings, s->sp, &s->heap, p);
+	s->input.strings = &s->strings;
 }

@@ -12,6 +12,7 @@
 #include "analysis/refs.h"
 #include "analysis/retain.h"
 #include "analysis/standout.h"
+#include "analysis/strings.h"
 #include "analysis/usage.h"
 #include "analysis/where.h"
 #include "cmd.h"
@@ -51,6 +52,7 @@ struct subject {
 	struct graph graph;
 	struct reach reach;
 	struct retain retain;
+	struct strings strings;
 	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
 };
@@ -86,6 +88,8 @@ void subject_analyse(struct subject *s);
 void subject_reach(struct subject *s, bool asked, struct progress *p);
 /* Who keeps how much; after subject_reach(). */
 void subject_retain(struct subject *s, struct progress *p);
+/* Strings that repeat. */
+void subject_strings(struct subject *s, struct progress *p);
 #define SUBJECT_REACH_FREELY (256 * MIB)
 
 #endif

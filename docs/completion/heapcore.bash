@@ -24,6 +24,7 @@ _heapcore()
 	local watch="$process $how --every= --count= --for="
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout allocators arenas leaks retainers
+		strings
 		classes fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||

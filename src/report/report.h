@@ -62,6 +62,7 @@ enum section {
 	SECTION_ARENAS,
 	SECTION_LEAKS,
 	SECTION_RETAINERS,
+	SECTION_STRINGS,
 	SECTION_CLASSES,
 	SECTION_SAMPLE,		/* with --sample only */
 	SECTION_FRAGMENTATION,
@@ -75,7 +76,7 @@ enum section {
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 20 };
+enum { SECTIONS = 21 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -108,6 +109,7 @@ struct report_options {
 struct reach;
 struct refs_names;
 struct retain;
+struct strings;
 
 /* What the report is made of; at NULL: no --at. */
 struct report_input {
@@ -124,6 +126,7 @@ struct report_input {
 	bool reach_refused;	/* it was wanted */
 	const struct retain *retain;	/* NULL: not asked for */
 	struct refs_names *names;
+	const struct strings *strings;	/* NULL: not counted */
 	bool heap_found;	/* an allocator was found */
 };
 

@@ -43,6 +43,8 @@ int main(int argc, char **argv)
 	mapped = memset(malloc(3 << 20), 1, 3 << 20);
 	for (int i = 0; i < N; i++)
 		all[i] = memset(malloc(24 + i % 900), 2, 24);
+	for (int i = 0; i < 3; i++)
+		strcpy(malloc(40), "a text that occurs three times");
 	/* Most pages are held by blocks, or could go back. */
 	keep = strcmp(argv[1], "wait") ? 4 : 1000;
 	for (int i = 0; i < N; i++)
@@ -114,7 +116,7 @@ documents() {
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1
 		keys $core.json
-		heapcore analyze -q --json --only=retainers $core \
+		heapcore analyze -q --json --only=retainers,strings $core \
 			>retainers.json || [ $? = 3 ] || return 1
 		keys retainers.json
 		heapcore analyze -q --json --blocks --leaks $core \
@@ -122,7 +124,7 @@ documents() {
 			[ $? = 3 ] || return 1
 		jq -r 'keys[] | "block." + .' blocks.json | sort -u
 		# What is likely has a holder, and a small heap is looked at.
-		printf '%s\n' leaks.why_not leaks.rows.held_by \
+		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
 		for at in $(addresses $core.json); do
 			heapcore analyze -q --json --at="$at" $core >at.json ||

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/dup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+	/* Slots for a heap: one in so many bytes, and how many there may be. */
+	SLOT_BYTES = 512, SLOTS_LOG_MIN = 18, SLOTS_LOG_MAX = 26,
+	SLOTS_PER_ENTRY = 32,
+	/*
+	 * By chance a place in the index is near; who goes further, or meets
+	 * one of his hash that is not equal again and again, is a trap.
+	 */
+	MAX_PROBES = 256, MAX_TWINS = 4,
+};
+
+/* Both halves of a slot stop before they overflow. */
+#define HALF_FULL (UINT64_C(1) << 31)
+#define COST_MAX (UINT64_C(1) << 29)
+
+#define FLOOR_LEAST 2
+
+/* ---- hashing ---- */
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Odd numbers without a pattern: digits of pi. */
+#define KEY_1 UINT64_C(0x243f6a8885a308d3)
+#define KEY_2 UINT64_C(0x13198a2e03707345)
+
+static uint64_t hash_bytes(const uint8_t *p, uint64_t n)
+{
+	uint64_t h = n * KEY_1, a = 0, b = 0;
+
+	for (; n > 16; n -= 16, p += 16) {
+		memcpy(&a, p, 8);
+		memcpy(&b, p + 8, 8);
+		h = fold(a ^ KEY_2 ^ h, b ^ KEY_1);
+	}
+	a = b = 0;
+	memcpy(&a, p, n < 8 ? n : 8);
+	if (n > 8)
+		memcpy(&b, p + 8, n - 8);
+	h = fold(a ^ KEY_2 ^ h, b ^ KEY_1);
+	return fold(h ^ KEY_1, KEY_2);
+}
+
+/* ---- the sketch ---- */
+
+void dup_sketch_init(struct dup_sketch *s, uint64_t heap_bytes)
+{
+	unsigned log = SLOTS_LOG_MIN;
+
+	while (log < SLOTS_LOG_MAX &&
+	       UINT64_C(1) << log < heap_bytes / SLOT_BYTES)
+		log++;
+	s->shift = 64 - log;
+	s->bytes = sizeof(*s->slots) << log;
+	s->slots = mem_map_huge(s->bytes);
+}
+
+void dup_sketch_fini(struct dup_sketch *s)
+{
+	mem_unmap(s->slots, s->bytes);
+}
+
+static uint64_t *slot_of(const struct dup_sketch *s, uint64_t hash)
+{
+	return &s->slots[hash >> s->shift];
+}
+
+/*
+ * Two workers may both find room for the last one: there is room for that.
+ */
+static void slot_add(uint64_t *slot, uint64_t cost)
+{
+	uint64_t old = __atomic_load_n(slot, __ATOMIC_RELAXED), add = 0;
+
+	if ((uint32_t)old < HALF_FULL)
+		add = 1;
+	if (old >> 32 < HALF_FULL)
+		add += min_u64(cost, COST_MAX) << 32;
+	if (add)
+		__atomic_fetch_add(slot, add, __ATOMIC_RELAXED);
+}
+
+/* Can an entry of this hash have two copies and cost so much? */
+static bool slot_has(uint64_t slot, uint64_t floor)
+{
+	return (uint32_t)slot > 1 &&
+	       (slot >> 32 >= floor || slot >> 32 >= HALF_FULL);
+}
+
+/* ---- tables ---- */
+
+void dup_table_init(struct dup_table *t, struct dup_sketch *s)
+{
+	size_t room = (size_t)1 << (64 - s->shift);
+
+	*t = (struct dup_table){ .sketch = s, .floor = FLOOR_LEAST };
+	t->room = room / SLOTS_PER_ENTRY;
+	/* Merged, there may be twice as many. */
+	t->index_mask = 4 * t->room - 1;
+	t->index = mem_map((t->index_mask + 1) * sizeof(*t->index));
+}
+
+void dup_table_fini(struct dup_table *t)
+{
+	free(t->entries);
+	mem_unmap(t->index, (t->index_mask + 1) * sizeof(*t->index));
+}
+
+/* The place of an entry that is equal, or the free place; false: given up. */
+static bool find_place(const struct dup_table *t, const uint8_t *bytes,
+		       uint64_t n, uint64_t hash, size_t *ret)
+{
+	size_t at = hash & t->index_mask;
+	unsigned twins = 0;
+
+	for (unsigned i = 0; i < MAX_PROBES; i++) {
+		const struct dup_entry *e;
+
+		*ret = at;
+		if (!t->index[at])
+			return true;
+		e = &t->entries[t->index[at] - 1];
+		if (e->hash == hash) {
+			if (e->n == n && !memcmp(e->text, bytes, n))
+				return true;
+			if (++twins == MAX_TWINS)
+				return false;
+		}
+		at = (at + 1) & t->index_mask;
+	}
+	return false;
+}
+
+static void rebuild_index(struct dup_table *t)
+{
+	size_t at;
+
+	memset(t->index, 0, (t->index_mask + 1) * sizeof(*t->index));
+	for (size_t i = 0; i < t->n; i++) {
+		const struct dup_entry *e = &t->entries[i];
+
+		at = e->hash & t->index_mask;
+		while (t->index[at])
+			at = (at + 1) & t->index_mask;
+		t->index[at] = (uint32_t)i + 1;
+	}
+}
+
+static void raise_floor(struct dup_table *t, uint64_t floor)
+{
+	size_t n = 0;
+
+	t->floor = floor;
+	for (size_t i = 0; i < t->n; i++)
+		if (slot_has(*slot_of(t->sketch, t->entries[i].hash), floor))
+			t->entries[n++] = t->entries[i];
+	t->n = n;
+	rebuild_index(t);
+}
+
+static void count_item(struct dup_entry *e, const struct dup_item *item)
+{
+	e->copies++;
+	e->bytes += item->cost;
+	if (!item->own)
+		return;
+	if (!e->own.copies || item->cost < e->own.least)
+		e->own.least = item->cost;
+	if (!e->own.copies)
+		e->own.addr = item->addr;
+	e->own.copies++;
+	e->own.bytes += item->cost;
+}
+
+static void add_entry(struct dup_table *t, size_t place,
+		      const struct dup_item *item, uint64_t hash)
+{
+	struct dup_entry *e = &MEM_PUSH(t->entries, t->n, t->cap);
+
+	*e = (struct dup_entry){
+		.text = item->bytes, .n = item->n, .addr = item->addr,
+		.hash = hash,
+	};
+	t->index[place] = (uint32_t)t->n;
+	count_item(e, item);
+	while (t->n > t->room && t->floor < HALF_FULL)
+		raise_floor(t, t->floor * 2);
+	/* Only if very many entries cost gigabytes, as their slots have it. */
+	if (t->n > t->room) {
+		t->n--;
+		rebuild_index(t);
+		t->given_up++;
+	}
+}
+
+static void take_item(struct dup_table *t, const struct dup_item *item,
+		      uint64_t hash)
+{
+	size_t place;
+
+	if (!slot_has(*slot_of(t->sketch, hash), t->floor))
+		return;
+	if (!find_place(t, item->bytes, item->n, hash, &place))
+		t->given_up++;
+	else if (t->index[place])
+		count_item(&t->entries[t->index[place] - 1], item);
+	else
+		add_entry(t, place, item, hash);
+}
+
+void dup_flush(struct dup_table *t)
+{
+	for (size_t i = 0; i < t->n_batch; i++)
+		if (t->second)
+			take_item(t, &t->batch[i], t->hash[i]);
+		else
+			slot_add(slot_of(t->sketch, t->hash[i]),
+				 t->batch[i].cost);
+	t->n_batch = 0;
+}
+
+void dup_add(struct dup_table *t, const struct dup_item *item)
+{
+	uint64_t hash = hash_bytes(item->bytes, item->n);
+
+	__builtin_prefetch(slot_of(t->sketch, hash));
+	if (!t->second) {
+		t->items++;
+		t->bytes += item->n;
+	}
+	t->batch[t->n_batch] = *item;
+	t->hash[t->n_batch++] = hash;
+	if (t->n_batch == DUP_BATCH)
+		dup_flush(t);
+}
+
+/* ---- the result ---- */
+
+static void merge_entry(struct dup_entry *e, const struct dup_entry *other)
+{
+	if (other->addr < e->addr) {
+		e->addr = other->addr;
+		e->text = other->text;
+	}
+	e->copies += other->copies;
+	e->bytes += other->bytes;
+	if (!other->own.copies)
+		return;
+	if (!e->own.copies || other->own.least < e->own.least)
+		e->own.least = other->own.least;
+	if (!e->own.copies || other->own.addr < e->own.addr)
+		e->own.addr = other->own.addr;
+	e->own.copies += other->own.copies;
+	e->own.bytes += other->own.bytes;
+}
+
+void dup_merge(struct dup_table *t, const struct dup_table *other)
+{
+	if (other->floor > t->floor)
+		raise_floor(t, other->floor);
+	t->given_up += other->given_up;
+	t->items += other->items;
+	t->bytes += other->bytes;
+	for (size_t i = 0; i < other->n; i++) {
+		const struct dup_entry *e = &other->entries[i];
+		size_t at;
+
+		if (!slot_has(*slot_of(t->sketch, e->hash), t->floor))
+			continue;
+		if (!find_place(t, e->text, e->n, e->hash, &at)) {
+			t->given_up += e->copies;
+		} else if (t->index[at]) {
+			merge_entry(&t->entries[t->index[at] - 1], e);
+		} else {
+			MEM_PUSH(t->entries, t->n, t->cap) = *e;
+			t->index[at] = (uint32_t)t->n;
+		}
+	}
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct dup_entry *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	if (x->copies != y->copies)
+		return x->copies > y->copies ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+void dup_sort(struct dup_entry *entries, size_t n)
+{
+	if (n)
+		qsort(entries, n, sizeof(*entries), by_bytes);
+}
+
+void dup_finish(struct dup_table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->entries[i].copies > 1)
+			t->entries[n++] = t->entries[i];
+	t->n = n;
+	dup_sort(t->entries, n);
+}
+
+bool dup_is_exact(const struct dup_table *t)
+{
+	return t->floor == FLOOR_LEAST && !t->given_up;
+}
+
+uint64_t dup_saved(const struct dup_entry *e)
+{
+	return e->own.bytes - e->own.least;
+}
+
+/* ---- the heap ---- */
+
+static void one_pass(struct dup_count *c, const struct space *sp,
+		     const struct heap *h, pattern_fn *fn, bool second,
+		     struct progress *p)
+{
+	void *workers[PATTERN_WORKERS];
+
+	for (size_t i = 0; i < PATTERN_WORKERS; i++) {
+		c->tables[i].second = second;
+		workers[i] = &c->tables[i];
+	}
+	pattern_each(sp, h, fn, workers, p);
+	for (size_t i = 0; i < PATTERN_WORKERS; i++)
+		dup_flush(&c->tables[i]);
+}
+
+void dup_count_init(struct dup_count *c, const struct space *sp,
+		    const struct heap *h, pattern_fn *fn, struct progress *p)
+{
+	struct space copy = *sp;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < h->n_extents; i++)
+		bytes += space_stored(&copy, h->extents[i].start,
+				      h->extents[i].end);
+	dup_sketch_init(&c->sketch, bytes);
+	for (size_t i = 0; i < PATTERN_WORKERS; i++)
+		dup_table_init(&c->tables[i], &c->sketch);
+	one_pass(c, sp, h, fn, false, p);
+	one_pass(c, sp, h, fn, true, p);
+	for (size_t i = 1; i < PATTERN_WORKERS; i++)
+		dup_merge(&c->tables[0], &c->tables[i]);
+	dup_finish(&c->tables[0]);
+}
+
+void dup_count_fini(struct dup_count *c)
+{
+	for (size_t i = 0; i < PATTERN_WORKERS; i++)
+		dup_table_fini(&c->tables[i]);
+	dup_sketch_fini(&c->sketch);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/strings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/pattern.h"
+#include "base/mem.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+/* ---- where strings are ---- */
+
+static bool is_text(uint8_t c)
+{
+	return (c >= 0x20 && c < 0x7f) || c == '\t';
+}
+
+#if defined(__SSE2__)
+/* One bit for each of 64 bytes: is it text?  Compares are signed. */
+static uint64_t text_mask(const uint8_t *p)
+{
+	const __m128i low = _mm_set1_epi8(0x1f), high = _mm_set1_epi8(0x7f);
+	const __m128i tab = _mm_set1_epi8('\t');
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		__m128i v = _mm_loadu_si128((const void *)(p + 16 * i));
+		__m128i t = _mm_and_si128(_mm_cmpgt_epi8(v, low),
+					  _mm_cmpgt_epi8(high, v));
+
+		t = _mm_or_si128(t, _mm_cmpeq_epi8(v, tab));
+		mask |= (uint64_t)(unsigned)_mm_movemask_epi8(t) << (16 * i);
+	}
+	return mask;
+}
+#else
+static uint64_t text_mask(const uint8_t *p)
+{
+	uint64_t mask = 0;
+
+	for (unsigned i = 0; i < 64; i++)
+		mask |= (uint64_t)is_text(p[i]) << i;
+	return mask;
+}
+#endif
+
+static void add_string(struct dup_table *t, const struct pattern_piece *p,
+		       uint64_t from, uint64_t to)
+{
+	const struct block *b = p->block;
+	struct dup_item item = {
+		.bytes = p->bytes + from, .n = to - from, .cost = to - from,
+		.addr = p->addr + from,
+	};
+
+	if (item.addr == b->addr && item.n >= b->usable - item.n) {
+		item.own = true;
+		item.cost = b->size;
+	}
+	dup_add(t, &item);
+}
+
+/*
+ * Bits that are not set where the bit before is: with the strings that start
+ * and end in 64 bytes; from is where the one that goes on began.
+ */
+static uint64_t take_mask(struct dup_table *t, const struct pattern_piece *p,
+			  uint64_t mask, uint64_t base, uint64_t from)
+{
+	uint64_t edges = mask ^ (mask << 1 | (from != UINT64_MAX));
+
+	for (; edges; edges &= edges - 1) {
+		uint64_t at = base + (unsigned)__builtin_ctzll(edges);
+
+		if (from == UINT64_MAX) {
+			from = at;
+			continue;
+		}
+		if (at - from >= STRINGS_MIN)
+			add_string(t, p, from, at);
+		from = UINT64_MAX;
+	}
+	return from;
+}
+
+static void find_strings(void *table, const struct pattern_piece *p)
+{
+	uint64_t from = UINT64_MAX, i;
+
+	for (i = 0; i + 64 <= p->n; i += 64) {
+		uint64_t mask = text_mask(p->bytes + i);
+
+		/* Nothing, or all: most of what is no text, and of text. */
+		if (mask == (from == UINT64_MAX ? 0 : ~UINT64_C(0)))
+			continue;
+		from = take_mask(table, p, mask, i, from);
+	}
+	for (; i < p->n; i++) {
+		bool text = is_text(p->bytes[i]);
+
+		if (text && from == UINT64_MAX)
+			from = i;
+		if (text || from == UINT64_MAX)
+			continue;
+		if (i - from >= STRINGS_MIN)
+			add_string(table, p, from, i);
+		from = UINT64_MAX;
+	}
+	if (from != UINT64_MAX && p->n - from >= STRINGS_MIN)
+		add_string(table, p, from, p->n);
+}
+
+/* ---- the answer ---- */
+
+static int by_copies(const void *a, const void *b)
+{
+	const struct dup_entry *x = a, *y = b;
+
+	if (x->copies != y->copies)
+		return x->copies > y->copies ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/* Keep those that cost most, and behind them those of most copies. */
+static void keep_most(struct strings *s, struct dup_table *t)
+{
+	size_t n = min_u64(t->n, STRINGS_KEPT);
+
+	if (t->n > STRINGS_KEPT)
+		qsort(t->entries + n, t->n - n, sizeof(*t->entries),
+		      by_copies);
+	s->n = min_u64(t->n, 2 * STRINGS_KEPT);
+	s->items = mem_alloc((s->n + 1) * sizeof(*s->items));
+	if (s->n)
+		memcpy(s->items, t->entries, s->n * sizeof(*s->items));
+	dup_sort(s->items, s->n);
+}
+
+static void add_up(struct strings *s, const struct dup_table *t)
+{
+	s->found = t->items;
+	s->bytes = t->bytes;
+	s->distinct = t->n;
+	s->given_up = t->given_up;
+	s->floor = dup_is_exact(t) ? 0 : t->floor;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct dup_entry *e = &t->entries[i];
+
+		s->copies += e->copies;
+		s->cost += e->bytes;
+		s->own_copies += e->own.copies;
+		s->saved += dup_saved(e);
+	}
+}
+
+void strings_init(struct strings *s, const struct space *sp,
+		  const struct heap *h, struct progress *p)
+{
+	struct dup_count count;
+
+	*s = (struct strings){ .n = 0 };
+	progress_phase(p, "counting strings");
+	dup_count_init(&count, sp, h, find_strings, p);
+	add_up(s, &count.tables[0]);
+	keep_most(s, &count.tables[0]);
+	dup_count_fini(&count);
+}
+
+void strings_fini(struct strings *s)
+{
+	free(s->items);
+	*s = (struct strings){ .n = 0 };
+}
