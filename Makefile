@@ -15,8 +15,8 @@ COREWALK = elf space pages own module symbol debug lines module_file \
 	alloc_glibc
 ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings reach refs dominate retain \
-	types text census
 	pattern dup strings \
+	types text census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 	trace_import trace_heaptrack live timeline replay rates
