@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+# What repeats in a heap, against strings(1) and a program that knows.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+command -v python3 >/dev/null || skip_all "no python3"
+: "${CXX:=g++}"
+truth=$SRC/tests/truth
+
+# analyze OUT OPTION...: on the core; that it is incomplete is no error.
+analyze() {
+	out=$1
+	shift
+	"$HEAPCORE" analyze -q "$@" core >"$out" || [ $? = 3 ]
+}
+
+# The same ranges for both: the bytes of the blocks in use.
+as_strings() {
+	blocks core && "$truth/dump_blocks" core blocks.json >dump || return
+	strings -a -n 4 dump | sort | uniq -c >counts
+	analyze strings.json --json --only=strings &&
+		"$truth/repeated" strings strings.json counts
+}
+
+# Words, lines, and lines of words: as scripts have them.
+perl_core() {
+	cat >words.pl <<-'END'
+	for my $i (1 .. 30000) {
+		my $word = "word number " . $i % 700;
+		push @all, { word => $word, "key of $i" => "line\t$word\n" x 3 };
+		$index{$word}{$i % 11} .= substr($word, 0, 7 + $i % 5);
+	}
+	kill 'ABRT', $$;
+	END
+	make_core core "$(command -v perl)" "$TMP/words.pl"
+}
+
+known() {
+	"$CXX" -std=c++17 -O1 -g -fno-builtin-malloc -o repeats \
+		"$truth/repeats.cc" && make_core core "$TMP/repeats" || return
+	grep '^TRUTH string' dump.log >truth.txt
+	analyze report.json --json --only=strings &&
+		"$truth/repeated" facts truth.txt report.json
+}
+
+# Each fact made wrong in turn must be noticed.
+noticed() {
+	n=$(wc -l <truth.txt)
+	while [ "$n" -gt 0 ]; do
+		sed -E "$n s/^(TRUTH [a-z]+ [a-z]* ?)/\\19/" truth.txt >wrong.txt
+		! "$truth/repeated" facts wrong.txt report.json >/dev/null ||
+			{ sed -n "$n p" truth.txt; return 1; }
+		n=$((n - 1))
+	done
+}
+
+twice() {
+	analyze once --only=strings && analyze again --only=strings &&
+		cmp once again && grep -q 'STRINGS THAT REPEAT' once
+}
+
+# No text of the process.
+redacted() {
+	analyze plain --only=strings &&
+		grep -q '^  /srv/data' plain || return 1
+	for format in --csv --json --bytes; do
+		analyze hidden $format --redact --only=strings &&
+			grep -q 5000 hidden && ! grep -q '/srv' hidden ||
+			return 1
+	done
+}
+
+if command -v strings >/dev/null && command -v perl >/dev/null; then
+	ok "a core of perl" perl_core
+	ok "as strings, sort and uniq count" as_strings
+else
+	skip "as strings, sort and uniq count" "no strings or perl"
+fi
+if command -v "$CXX" >/dev/null; then
+	ok "what a program repeats" known
+	ok "each wrong fact is noticed" noticed
+	ok "the same core gives the same bytes" twice
+	ok "redacted: no text" redacted
+	! command -v strings >/dev/null ||
+		ok "and as strings counts them" as_strings
+else
+	skip "what a program repeats" "no $CXX"
+fi
+
+finish
