@@ -19,13 +19,13 @@ ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
 	types text census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
-	trace_import trace_heaptrack live timeline replay rates
+	trace_import trace_heaptrack live lifetimes timeline replay rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_start recorder
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_leaks build_retain build_refs build_patterns build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say \
-	frames sites build_replay build_functions build_rates replay_text pprof
+	frames sites build_replay build_functions build_growth build_rates replay_text pprof
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
 	cmd_trace_open cmd_trace cmd_record
 

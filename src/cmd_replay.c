@@ -21,7 +21,7 @@ enum { MAX_RATES = 32, MAX_SEEDS = 1000000 };
 struct args {
 	struct common common;
 	const char *rate, *by, *estimator, *seed, *seeds, *streams;
-	const char *metric, *at, *peak, *depth;
+	const char *metric, *at, *peak, *depth, *window, *growth;
 	bool no_exact;
 	const char *pprof, *folded;
 	struct report_args report;
@@ -51,6 +51,10 @@ static const struct option metric_options[] = {
 	  "lifetime [peak]", OPTION_VALUE, ARG(metric) },
 	{ 0, "at", "TIME", "the heap at this second instead of the peak",
 	  OPTION_VALUE, ARG(at) },
+	{ 0, "window", "T1..T2", "what is allocated between these seconds,\n"
+	  "as if a profiler ran from T1 to T2", OPTION_VALUE, ARG(window) },
+	{ 0, "growth", "T1..T2", "by site: what has come and gone between\n"
+	  "these seconds", OPTION_VALUE, ARG(growth) },
 	{ 0, "peak", "WHOSE", "own or exact: where estimates have their\n"
 	  "peak, at that of the estimated or of the\n"
 	  "exact curve [own]", OPTION_VALUE, ARG(peak) },
@@ -58,8 +62,8 @@ static const struct option metric_options[] = {
 	  ARG(depth) },
 	{ 0, "no-exact", NULL, "estimates only, as a sampler would report",
 	  OPTION_FLAG, ARG(no_exact) },
-	{ 0, "only", "SECTION,...", "timeline, sites, functions, lifetimes,\n"
-	  "rates, notes, all", OPTION_VALUE, ARG(report.only) },
+	{ 0, "only", "SECTION,...", "timeline, growth, sites, functions,\n"
+	  "lifetimes, rates, notes, all", OPTION_VALUE, ARG(report.only) },
 };
 
 static const struct option file_options[] = {
@@ -85,7 +89,7 @@ struct run {
 	struct replay_input input;
 	uint64_t rates[MAX_RATES];
 	size_t n_rates;
-	double at;			/* seconds */
+	double from, to;		/* seconds: span; to: --at */
 	size_t depth;
 	struct progress progress;
 	struct out out;
@@ -155,21 +159,73 @@ static bool parse_rates(struct run *run, struct err *err)
 	}
 }
 
+/* "12", "12.5s": how many bytes it is long, 0 if it is no such thing. */
+static size_t seconds_at(const char *text, double *ret)
+{
+	size_t digits = strspn(text, "0123456789");
+	size_t n = digits;
+	char *end;
+
+	if (text[n] == '.' && text[n + 1] >= '0' && text[n + 1] <= '9')
+		n += 1 + strspn(text + n + 1, "0123456789");
+	if (!n || n > 24)
+		return 0;
+	*ret = strtod(text, &end);
+	return n + (text[n] == 's');
+}
+
 static bool parse_time(struct run *run, struct err *err)
 {
 	const char *text = run->args.at;
-	char *end;
+	size_t n;
 
 	if (!text)
 		return true;
-	run->at = strtod(text, &end);
-	if (end != text && !strcmp(end, "s"))
-		end++;
-	if (end == text || *end || !(run->at >= 0) || run->at > 1e12)
+	n = seconds_at(text, &run->to);
+	if (!n || text[n])
 		return err_set(err, ERR_USAGE, "--at: '%.40s' is no number of "
 			       "seconds", text);
 	run->replay_options.mark = MARK_TIME;
 	return true;
+}
+
+/* "T1..T2"; where one is missing, the start or the end. */
+static bool parse_span(struct run *run, const char *option, const char *text,
+		       struct err *err)
+{
+	size_t n = seconds_at(text, &run->from);
+	const char *to = text + n;
+
+	run->to = HUGE_VAL;
+	if (!strncmp(to, "..", 2)) {
+		to += 2;
+		to += seconds_at(to, &run->to);
+		if (!*to && run->to > run->from)
+			return true;
+	}
+	err_set(err, ERR_USAGE, "--%s: '%.40s' are no two seconds", option,
+		text);
+	return err_hint(err, "Such as 2..10, 0.5..0.7, or 10.. up to the "
+			"end.");
+}
+
+static bool set_span(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	struct replay_options *o = &run->replay_options;
+
+	if (!!a->at + !!a->window + !!a->growth > 1)
+		return err_set(err, ERR_USAGE, "--at, --window and --growth "
+			       "exclude each other");
+	if (a->window) {
+		o->span = SPAN_WINDOW;
+		return parse_span(run, "window", a->window, err);
+	}
+	if (!a->growth)
+		return parse_time(run, err);
+	o->span = SPAN_GROWTH;
+	o->mark = MARK_TIME;
+	return parse_span(run, "growth", a->growth, err);
 }
 
 static bool parse_depth(struct run *run, struct err *err)
@@ -236,9 +292,10 @@ static bool set_metric(struct run *run, struct err *err)
 	if (!parse_word("metric", a->metric, metrics, &metric, err) ||
 	    !parse_word("peak", a->peak, peaks, &peak, err))
 		return false;
-	if (a->at && (a->peak || metric != METRIC_PEAK))
-		return err_set(err, ERR_USAGE, "--at takes the place of the "
-			       "peak: no --peak, no other --metric");
+	if ((a->at || a->growth) && (a->peak || metric != METRIC_PEAK))
+		return err_set(err, ERR_USAGE, "--%s takes the place of the "
+			       "peak: no --peak, no other --metric",
+			       a->at ? "at" : "growth");
 	if (a->no_exact && metric > METRIC_ALLOCATED)
 		return err_set(err, ERR_USAGE, "--no-exact: what a sampler "
 			       "does not tell is %s", metrics[metric]);
@@ -246,7 +303,7 @@ static bool set_metric(struct run *run, struct err *err)
 	run->input.exact = !a->no_exact;
 	run->replay_options.mark = peak;
 	run->replay_options.lifetimes = metric == METRIC_LIFETIME;
-	return parse_time(run, err) && parse_depth(run, err);
+	return set_span(run, err) && parse_depth(run, err);
 }
 
 static bool set_sections(struct run *run, struct err *err)
@@ -254,10 +311,17 @@ static bool set_sections(struct run *run, struct err *err)
 	struct report_options *o = &run->options;
 
 	o->kind = &report_replay;
-	if (run->args.report.only)
-		return report_parse_sections(o->kind, run->args.report.only,
-					     &o->sections, err);
-	o->sections = report_default_sections(o->kind, run->args.common.json);
+	if (!run->args.report.only) {
+		o->sections = report_default_sections(o->kind,
+						      run->args.common.json);
+		return true;
+	}
+	if (!report_parse_sections(o->kind, run->args.report.only,
+				   &o->sections, err))
+		return false;
+	if (report_is_only(o, REPLAY_GROWTH) && !run->args.growth)
+		return err_set(err, ERR_USAGE, "--only=growth needs "
+			       "--growth=T1..T2");
 	return true;
 }
 
@@ -279,6 +343,16 @@ static bool prepare(struct run *run, struct err *err)
 
 /* ---- the work ---- */
 
+static uint64_t tick_of(const struct replay_options *o, double seconds)
+{
+	double ticks = seconds * 1e9 / o->ns_per_tick;
+	uint64_t ret;
+
+	if (!add_ok(o->first_tick, (uint64_t)fmin(ticks, 0x1p63), &ret))
+		return UINT64_MAX;
+	return ret;
+}
+
 static bool open_trace(struct run *run, struct err *err)
 {
 	const char *path = run->args.files.items[0];
@@ -297,13 +371,10 @@ static bool open_trace(struct run *run, struct err *err)
 	o->first_tick = info->first_tick;
 	o->n_stacks = info->n_stacks;
 	o->ns_per_tick = info->ticks_per_s > 0 ? 1e9 / info->ticks_per_s : 1;
-	if (o->mark == MARK_TIME) {
-		double ticks = run->at * 1e9 / o->ns_per_tick;
-
-		if (!add_ok(o->first_tick, (uint64_t)fmin(ticks, 0x1p63),
-			    &o->mark_tick))
-			o->mark_tick = UINT64_MAX;
-	}
+	/* From the start: with the first event. */
+	o->from_tick = tick_of(o, run->from);
+	o->from_tick -= !(run->from > 0) && o->from_tick;
+	o->to_tick = tick_of(o, run->to);
 	run->input.exact = run->input.exact && !(info->flags & TRACE_SAMPLED);
 	return true;
 }

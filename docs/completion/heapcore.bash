@@ -17,8 +17,8 @@ _heapcore()
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
 		--metric= --at= --peak= --depth= --no-exact --only= --rows=
-		--sort= --bytes --csv --redact --pprof= --folded= --json
-		--color= --progress="
+		--sort= --bytes --csv --redact --pprof= --folded= --window=
+		--growth= --json --color= --progress="
 	local record="--depth= --unwind= --rate= --children --max="
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="
@@ -30,7 +30,7 @@ _heapcore()
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
 	[[ ${COMP_WORDS[1]} != replay ]] ||
-		sections="all timeline sites functions lifetimes rates notes"
+		sections="all timeline growth sites functions lifetimes rates notes"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then

@@ -157,7 +157,7 @@ complete -c heapcore -n $replay -l depth -x -a "1 3 all" \
 	-d "Frames for a site"
 complete -c heapcore -n $replay -l no-exact -d "Estimates only"
 complete -c heapcore -n $replay -l only -x \
-	-a "all timeline sites functions lifetimes rates notes" -d "These sections"
+	-a "all timeline growth sites functions lifetimes rates notes" -d "These sections"
 complete -c heapcore -n $replay -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $replay -l sort -x -d "Order of the rows"
 complete -c heapcore -n $replay -l bytes -d "Exact bytes"
@@ -165,6 +165,8 @@ complete -c heapcore -n $replay -l csv -d "Comma-separated values"
 complete -c heapcore -n $replay -l redact -d "No paths"
 complete -c heapcore -n $replay -l pprof -r -d "Also a pprof profile"
 complete -c heapcore -n $replay -l folded -r -d "Also folded stacks"
+complete -c heapcore -n $replay -l window -x -d "Between these seconds"
+complete -c heapcore -n $replay -l growth -x -d "What changed between these seconds"
 complete -c heapcore -n $replay -l json -d "One JSON document"
 complete -c heapcore -n $replay -l color -x -a "auto always never" \
 	-d "When to use colours"

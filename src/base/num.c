@@ -197,3 +197,17 @@ double num_share(uint64_t part, uint64_t whole)
 {
 	return whole ? (double)part / (double)whole : 0;
 }
+
+void num_format_duration(char ret[NUM_MAX], double seconds)
+{
+	static const char *const names[] = { "ns", "us", "ms", "s" };
+	double value = seconds > 0 ? seconds * 1e9 : 0;
+	unsigned unit = 0;
+
+	/* What would be rounded to 1000 is one of the next unit. */
+	for (; value >= 999.5 && unit + 1 < countof(names); unit++)
+		value /= 1000;
+	snprintf(ret, NUM_MAX, "%.3g %s", value, names[unit]);
+	if (value >= 999.5)
+		snprintf(ret, NUM_MAX, "%.0f s", value < 1e15 ? value : 1e15);
+}

@@ -46,6 +46,9 @@ static inline uint64_t num_abs(int64_t value)
 	return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
 
+/* "850 ns", "12.5 us", "3.4 s": three digits. */
+void num_format_duration(char ret[NUM_MAX], double seconds);
+
 /* "36.8%"; part of 0 is "0.0%". */
 void num_format_share(char ret[NUM_MAX], double share);
 

@@ -44,7 +44,11 @@ void replay_init(struct replay *r, const struct replay_options *options)
 		.options = *options,
 		.last_tick = options->first_tick,
 	};
-	live_init(&r->live, options->blocks);
+	live_init(&r->live, options->blocks || options->span == SPAN_WINDOW);
+	if (options->lifetimes)
+		lifetimes_init(&r->lifetimes);
+	if (options->span == SPAN_ALL)
+		r->stage = STAGE_INSIDE;
 	profile_init(&r->profile, options->estimator);
 	timeline_init(&r->timeline, options->first_tick);
 	set_age_limits(r);
@@ -56,6 +60,10 @@ void replay_fini(struct replay *r)
 	profile_fini(&r->profile);
 	free(r->sites);
 	free(r->lives);
+	if (r->options.lifetimes)
+		lifetimes_fini(&r->lifetimes);
+	free(r->changes);
+	free(r->owned);
 	free(r->threads);
 	free(r->gone);
 	*r = (struct replay){ .n_events = 0 };
@@ -77,6 +85,9 @@ static void more_sites(struct replay *r, uint32_t stack)
 	if (r->options.lifetimes)
 		r->lives = grow_zeroed(r->lives, r->n_sites, n,
 				       sizeof(*r->lives));
+	if (r->options.span == SPAN_GROWTH)
+		r->changes = grow_zeroed(r->changes, r->n_sites, n,
+					 sizeof(*r->changes));
 	r->n_sites = n;
 }
 
@@ -142,13 +153,6 @@ static void set_mark(struct replay *r, uint64_t tick, uint64_t number)
 		profile_mark(&r->profile);
 }
 
-/* The first event behind the time: what is live now was live then. */
-static void pass_mark(struct replay *r)
-{
-	set_mark(r, r->options.mark_tick, r->n_events - 1);
-	r->mark_passed = true;
-}
-
 static inline void look_for_peak(struct replay *r, uint64_t tick)
 {
 	if (r->live_bytes <= r->peak.bytes)
@@ -195,12 +199,53 @@ static void add_life(struct replay *r, const struct live_block *b,
 	life->ticks += (double)ticks;
 	life->byte_ticks += (double)ticks * (double)b->size;
 	life->longest = max_u64(life->longest, ticks);
+	lifetimes_add(&r->lifetimes, b->stack, ticks)->freed++;
+}
+
+/* Numbers of events share their words with those of threads. */
+enum { THREAD_BITS = 16 };
+static inline void set_number(struct replay *r, const struct live_block *b,
+			      const struct replay_thread *t)
+{
+	*live_number(&r->live, b) = r->n_events << THREAD_BITS |
+				    (uint64_t)(t - r->threads);
+}
+
+static bool was_marked(const struct replay *r, const struct live_block *b)
+{
+	return *live_number(&r->live, b) >> THREAD_BITS <= r->mark.number;
 }
 
 static void keep_gone(struct replay *r, const struct live_block *b)
 {
 	MEM_PUSH(r->gone, r->n_gone, r->cap_gone) =
 		(struct replay_block){ .size = b->size, .stack = b->stack };
+}
+
+static void count_gone(struct replay *r, const struct live_block *b)
+{
+	struct replay_change *c = &r->changes[b->stack];
+
+	if (b->tick > r->options.from_tick) {
+		c->come_bytes -= b->size;
+		c->come_blocks--;
+	} else {
+		c->gone_bytes += b->size;
+		c->gone_blocks++;
+	}
+}
+
+static void count_come(struct replay *r, const struct live_block *b)
+{
+	struct replay_change *c = &r->changes[b->stack];
+
+	c->come_bytes += b->size;
+	c->come_blocks++;
+}
+
+static inline bool comparing(const struct replay *r)
+{
+	return r->changes && r->stage == STAGE_INSIDE;
 }
 
 static inline void end_block(struct replay *r, struct live_block *b,
@@ -219,7 +264,9 @@ static inline void end_block(struct replay *r, struct live_block *b,
 	age->bytes += b->size;
 	if (r->lives)
 		add_life(r, b, ticks);
-	if (r->options.blocks && *live_number(&r->live, b) <= r->mark.number)
+	if (comparing(r))
+		count_gone(r, b);
+	if (r->options.blocks && was_marked(r, b))
 		keep_gone(r, b);
 	if (b->sample) {
 		profile_remove(&r->profile, b->sample);
@@ -275,8 +322,10 @@ static inline void begin_block(struct replay *r, const struct trace_event *e,
 	b->tick = e->tick;
 	b->stack = stack;
 	b->sample = sample_block(r, e, stack, t);
-	if (r->options.blocks)
-		*live_number(&r->live, b) = r->n_events;
+	if (r->live.numbers)
+		set_number(r, b, t);
+	if (comparing(r))
+		count_come(r, b);
 	look_for_peak(r, e->tick);
 	timeline_set(&r->timeline, 0, r->live_bytes);
 	if (b->sample)
@@ -342,9 +391,6 @@ static inline void do_event(struct replay *r, const struct trace_event *e)
 	if (__builtin_expect(e->tick > r->last_tick, 1))
 		r->last_tick = e->tick;
 	timeline_at(&r->timeline, e->tick);
-	if (r->options.mark == MARK_TIME && !r->mark_passed &&
-	    e->tick > r->options.mark_tick)
-		pass_mark(r);
 	if (trace_is_free(e->kind))
 		do_free(r, e, t);
 	if (trace_is_alloc(e->kind))
@@ -365,16 +411,14 @@ static inline void do_event(struct replay *r, const struct trace_event *e)
 				&(r)->sites[(e)[THEN_AHEAD].stack]);	\
 	} while (0)
 
-void replay_events(struct replay *r, const struct trace_event *events,
-		   size_t n)
+static void do_events(struct replay *r, const struct trace_event *events,
+		      size_t n)
 {
 	/* A small heap is in the cache anyway. */
 	size_t n_fetch = r->live.n < SMALL_HEAP ? 0
 			 : n - min_u64(n, FIRST_AHEAD);
 	size_t i = 0;
 
-	if (r->options.one_stream && !r->n_threads)
-		new_thread(r, 0);
 	for (; i < n_fetch; i++) {
 		FETCH(r, events + i);
 		do_event(r, &events[i]);
@@ -383,12 +427,146 @@ void replay_events(struct replay *r, const struct trace_event *events,
 		do_event(r, &events[i]);
 }
 
-void replay_finish(struct replay *r)
+/* ---- instants ---- */
+
+/* Who allocated what is live as the window ends. */
+static void find_owners(struct replay *r)
+{
+	const struct live_block *b;
+	size_t place = 0;
+
+	r->owned = mem_zalloc((r->n_threads + 1) * sizeof(*r->owned));
+	while ((b = live_next(&r->live, &place))) {
+		struct replay_owned *o = &r->owned[*live_number(&r->live, b) &
+			((1 << THREAD_BITS) - 1)];
+
+		o->blocks++;
+		o->bytes += b->size;
+		o->samples += b->sample != 0;
+	}
+}
+
+/* All that lives on has lived at least so long. */
+static void add_survivors(struct replay *r)
+{
+	const struct live_block *b;
+	size_t place = 0;
+
+	while ((b = live_next(&r->live, &place)))
+		lifetimes_add(&r->lifetimes, b->stack, r->last_tick > b->tick
+			      ? r->last_tick - b->tick : 0)->alive++;
+}
+
+/* Of a window nothing changes any more. */
+static void close_all(struct replay *r)
 {
 	timeline_at(&r->timeline, r->last_tick);
+	r->live_blocks = r->live.n;
+	if (r->options.lifetimes)
+		add_survivors(r);
+	if (r->options.span == SPAN_WINDOW) {
+		find_owners(r);
+		/* Those were allocated before it. */
+		r->unknown_frees = 0;
+	}
+}
+
+static void begin_span(struct replay *r)
+{
+	r->stage = STAGE_INSIDE;
+	profile_compare(&r->profile, r->options.span == SPAN_GROWTH);
+}
+
+/* Behind the last event that counts: what is live now was live then. */
+static void end_span(struct replay *r, uint64_t tick)
+{
+	r->stage = STAGE_AFTER;
+	profile_compare(&r->profile, false);
+	if (r->options.mark == MARK_TIME)
+		set_mark(r, tick, r->n_events);
+	if (r->options.span == SPAN_WINDOW) {
+		r->last_tick = tick;
+		close_all(r);
+	}
+}
+
+/* An event behind the window: blocks of it end. */
+static void do_later(struct replay *r, const struct trace_event *e)
+{
+	struct live_block *b;
+
+	if (!trace_is_free(e->kind) && !trace_is_alloc(e->kind))
+		return;
+	b = live_find(&r->live, e->addr);
+	if (!b)
+		return;
+	r->later.blocks++;
+	r->later.bytes += b->size;
+	r->later.samples += b->sample != 0;
+	if (r->options.blocks && was_marked(r, b))
+		keep_gone(r, b);
+	live_remove(&r->live, b);
+}
+
+/* Events of one stage. */
+static void do_stage(struct replay *r, const struct trace_event *events,
+		     size_t n)
+{
+	if (r->options.span != SPAN_WINDOW || r->stage == STAGE_INSIDE) {
+		do_events(r, events, n);
+		return;
+	}
+	for (size_t i = 0; r->stage == STAGE_AFTER && i < n; i++)
+		do_later(r, &events[i]);
+	r->n_events += n;
+}
+
+/* How many events are not behind the instant. */
+static size_t until(const struct trace_event *events, size_t n, uint64_t tick)
+{
+	size_t i = 0;
+
+	while (i < n && events[i].tick <= tick)
+		i++;
+	return i;
+}
+
+void replay_events(struct replay *r, const struct trace_event *events,
+		   size_t n)
+{
+	bool instants = r->options.span != SPAN_ALL ||
+			r->options.mark == MARK_TIME;
+
+	if (r->options.one_stream && !r->n_threads)
+		new_thread(r, 0);
+	while (instants && r->stage != STAGE_AFTER) {
+		bool before = r->stage == STAGE_BEFORE;
+		size_t k = until(events, n, before ? r->options.from_tick
+						   : r->options.to_tick);
+
+		do_stage(r, events, k);
+		if (k == n)
+			return;
+		if (before)
+			begin_span(r);
+		else
+			end_span(r, r->options.to_tick);
+		events += k;
+		n -= k;
+	}
+	do_stage(r, events, n);
+}
+
+void replay_finish(struct replay *r)
+{
+	bool ends = r->options.span != SPAN_ALL ||
+		    r->options.mark == MARK_TIME;
+
+	if (ends && r->stage != STAGE_AFTER)
+		end_span(r, r->last_tick);
+	if (r->options.span != SPAN_WINDOW)
+		close_all(r);
 	r->n_events++;
-	if (r->options.mark == MARK_TIME && !r->mark_passed)
-		pass_mark(r);
 	for (size_t i = 0; i < r->n_sites; i++)
 		keep_marked(r, &r->sites[i]);
 	r->n_events--;
@@ -415,7 +593,7 @@ struct replay_block *replay_marked_blocks(const struct replay *r,
 	if (n)
 		memcpy(ret, r->gone, n * sizeof(*ret));
 	while ((b = live_next(&r->live, &place)))
-		if (*live_number(&r->live, b) <= r->mark.number)
+		if (was_marked(r, b))
 			ret[n++] = (struct replay_block){
 				.size = b->size, .stack = b->stack,
 			};

@@ -12,6 +12,12 @@
  * their maximum, or a given time.  Neither costs more than O(1) an event: a
  * site keeps its figures of the mark when it changes next.
  *
+ * A *span* is two instants.  The *window* between them is as if a profiler had
+ * been started at the first and stopped at the second: only blocks that were
+ * allocated in it are known, and what is freed later is only counted.  *Growth*
+ * follows everything, and has by site what has come and what is gone.  An
+ * instant is behind all events of its tick.
+ *
  * A realloc frees the old block and allocates the new one, also in place.  A
  * block that comes where one is live ends that one, whose free was lost.
  *
@@ -22,6 +28,7 @@
 #define REPLAY_REPLAY_H
 
 #include "base/types.h"
+#include "replay/lifetimes.h"
 #include "replay/live.h"
 #include "replay/timeline.h"
 #include "replay/trace_read.h"
@@ -33,6 +40,8 @@ enum replay_mark {
 	MARK_TIME,
 };
 
+enum replay_span { SPAN_ALL, SPAN_WINDOW, SPAN_GROWTH };
+
 struct replay_options {
 	uint64_t rate;
 	uint64_t seed;
@@ -40,7 +49,9 @@ struct replay_options {
 	enum sampler_unit unit;
 	bool one_stream;	/* of the process, not one for each thread */
 	enum replay_mark mark;
-	uint64_t mark_tick;	/* MARK_TIME: the last one that counts */
+	enum replay_span span;	/* GROWTH needs MARK_TIME: the second one */
+	uint64_t from_tick;
+	uint64_t to_tick;	/* MARK_TIME without a span: that */
 	uint64_t first_tick;
 	uint32_t n_stacks;	/* numbers of stacks are 0 to this */
 	double ns_per_tick;
@@ -63,6 +74,22 @@ struct replay_life {
 	double ticks;		/* sum */
 	double byte_ticks;
 	uint64_t longest;
+};
+
+/* Growth of a site between two instants. */
+struct replay_change {
+	uint64_t come_bytes, come_blocks;
+	uint64_t gone_bytes, gone_blocks;
+};
+
+/* What a thread had allocated in the window that was live at its end. */
+struct replay_owned {
+	uint64_t blocks, bytes, samples;
+};
+
+/* What became of a window's blocks behind its end. */
+struct replay_later {
+	uint64_t blocks, bytes, samples;
 };
 
 /* By lifetime: steps of ten from below 1 us to 10000 s and more. */
@@ -95,6 +122,11 @@ struct replay {
 	struct live live;
 	struct replay_site *sites;	/* owned; by stack */
 	struct replay_life *lives;	/* owned; by stack, or NULL */
+	struct lifetimes lifetimes;	/* the same */
+	struct replay_change *changes;	/* owned; SPAN_GROWTH, by stack */
+	struct replay_owned *owned;	/* owned; SPAN_WINDOW, by thread */
+	struct replay_later later;	/* freed behind the window */
+	enum { STAGE_BEFORE, STAGE_INSIDE, STAGE_AFTER } stage;
 	size_t n_sites;
 	struct replay_thread *threads;	/* owned */
 	size_t n_threads;
@@ -102,12 +134,11 @@ struct replay {
 	struct timeline timeline;	/* exact, estimate */
 	uint64_t n_events, last_tick;
 	uint64_t allocations, allocated_bytes, frees;
-	uint64_t live_bytes;
+	uint64_t live_bytes, live_blocks;	/* blocks: from finish on */
 	uint64_t temporary, temporary_bytes;
 	struct replay_moment peak;	/* exact */
 	struct replay_moment mark;	/* what marked_* are of */
 	struct replay_moment estimated_peak;	/* bytes: the estimate */
-	bool mark_passed;	/* MARK_TIME: it is behind us */
 	struct replay_age ages[LIFE_STEPS];
 	uint64_t age_limit[LIFE_STEPS];	/* in ticks, exclusive */
 	uint8_t age_first[64];	/* step of each power of two */

@@ -202,7 +202,9 @@ enum trace_log {
 	TRACE_LOG_GC = 6,	/* tick, ticks it took, flags, before, after */
 	TRACE_LOG_LOST = 7,	/* tick, events, why (enum trace_lost) */
 	TRACE_LOG_END = 8,	/* tick, how (enum trace_end), value */
-	TRACE_LOG_THREAD = 9,	/* index, tid, first tick, text name */
+	TRACE_LOG_THREAD = 9,	/* index, tid, first tick, text name, and
+				   when it had ended, 0 or absent if that is
+				   not known */
 	TRACE_LOG_NAME = 10,	/* address, text function, text file, line:
 				   names of imported traces */
 };

@@ -89,6 +89,16 @@ static bool begin_chunk(struct trace *t, struct stream *s)
 	return false;
 }
 
+/* A thread takes a stream over only from one that is gone. */
+static void set_thread(struct trace *t, struct stream *s, uint64_t tid)
+{
+	uint32_t old = s->thread;
+
+	s->thread = trace_thread_of(t, s->id, tid, s->tick);
+	if (old != s->thread && old < t->info.n_threads)
+		t->threads[old].ended = s->tick;
+}
+
 static void read_other(struct trace *t, struct stream *s, struct bytes *b)
 {
 	uint64_t what = bytes_varint(b);
@@ -102,8 +112,7 @@ static void read_other(struct trace *t, struct stream *s, struct bytes *b)
 	payload = (struct bytes){ b->p, b->p + n, false };
 	b->p += n;
 	if (what == TRACE_OTHER_THREAD)
-		s->thread = trace_thread_of(t, s->id, bytes_varint(&payload),
-					    s->tick);
+		set_thread(t, s, bytes_varint(&payload));
 	else if (what == TRACE_OTHER_LOST)
 		t->damage.lost += bytes_varint(&payload);
 	else

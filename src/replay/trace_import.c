@@ -245,7 +245,7 @@ static void csv_thread(struct import *im, uint64_t tid)
 	uint64_t known = objects_find(&im->threads, tid);
 
 	if (!known) {
-		struct trace_thread t = { tid, im->tick, { "", 0 } };
+		struct trace_thread t = { tid, im->tick, { "", 0 }, 0 };
 
 		trace_writer_thread(im->out, &t);
 		known = ++im->n_threads;
@@ -304,7 +304,7 @@ static bool run(struct import *im, size_t format, const char *out,
 		bool force, struct err *err)
 {
 	struct trace_head head = { .page_size = 4096 };
-	const struct trace_thread only = { 0, 0, { "", 0 } };
+	const struct trace_thread only = { 0, 0, { "", 0 }, 0 };
 	struct trace_row end = { 0, { TRACE_END_IMPORT, 0, 0, 0 } };
 
 	im->out = trace_writer_new(out, force, &head, err);

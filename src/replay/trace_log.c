@@ -99,6 +99,8 @@ static void load_thread(struct trace *t, struct bytes *b)
 
 	m.tick = bytes_varint(b);
 	m.name = get_text(t, b);
+	if (b->p < b->end)
+		m.ended = bytes_varint(b);
 	/* Packed chunks use these numbers: they come in order. */
 	if (b->bad || index != t->info.n_threads) {
 		b->bad = true;
@@ -299,7 +301,9 @@ uint32_t trace_thread_of(struct trace *t, uint32_t stream, uint64_t tid,
 		t->slots[at].key = key;
 		t->slots[at].thread = (uint32_t)t->info.n_threads;
 		MEM_PUSH(t->threads, t->info.n_threads, t->cap_threads) =
-			(struct trace_thread){ tid, tick, { "", 0 } };
+			(struct trace_thread){
+				.tid = tid, .tick = tick, .name = { "", 0 },
+			};
 		t->info.threads = t->threads;
 	}
 	return t->slots[at].thread;

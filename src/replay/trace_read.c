@@ -539,6 +539,7 @@ void trace_rewind(struct trace *t)
 
 		trace_stream_reset(s);
 		s->next_chunk = 0;
+		s->thread = NO_THREAD;
 		s->tick = t->chunks[s->chunks[0]].tick;
 	}
 }

@@ -91,6 +91,7 @@ struct trace_thread {
 	uint64_t tid;
 	uint64_t tick;		/* of the first event, or when it was named */
 	struct trace_text name;	/* may be empty */
+	uint64_t ended;		/* another took its stream over; 0 not known */
 };
 
 /* Rows of the log whose payload is only numbers; see enum trace_log. */

@@ -399,6 +399,7 @@ void trace_writer_thread(struct trace_writer *w,
 	put(&s, t->tid);
 	put(&s, t->tick);
 	put_text(&s, t->name.text, t->name.len);
+	put(&s, t->ended);
 	add_record(w, TRACE_LOG_THREAD, &s);
 }
 

@@ -179,6 +179,23 @@ static void note_needed(struct table *t, const struct replay_input *in)
 		     "should be covered.", in->n_seeds);
 }
 
+static void note_window(struct table *t, const struct replay_input *in)
+{
+	const struct replay *p = in->replay;
+	struct replay_owned orphans;
+
+	if (p->options.span != SPAN_WINDOW)
+		return;
+	orphans = replay_orphans(in);
+	table_row(t);
+	table_set_text(t, N_CODE, "window");
+	table_printf(t, N_TEXT, "At the end of the window %" PRIu64 " of its "
+		     "samples were live; %" PRIu64 " of them were freed "
+		     "later, and %" PRIu64 " are orphans, of threads that "
+		     "had ended.", p->profile.total.view[VIEW_LIVE].n,
+		     p->later.samples, orphans.samples);
+}
+
 static void note_order(struct table *t, const struct replay *p)
 {
 	if (!p->lost_frees && !p->unknown_frees && !p->impossible)
@@ -203,6 +220,7 @@ void build_notes(struct report *r, const struct replay_input *in)
 	note_peak(t, in);
 	note_covers(t, in);
 	note_needed(t, in);
+	note_window(t, in);
 	if (in->replay->sampled) {
 		table_row(t);
 		table_set_text(t, N_CODE, "sampled-recording");

@@ -18,8 +18,10 @@
 static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_TARGET] = { "target", JSON_ONLY | SECTION_ALWAYS_JSON },
 	[REPLAY_TOTALS] = { "totals", JSON_ONLY },
+	[REPLAY_WINDOW] = { "window", JSON_ONLY },
 	[REPLAY_MOMENTS] = { "moments", JSON_ONLY },
 	[REPLAY_TIMELINE] = { "timeline", SECTION_IN_JSON },
+	[REPLAY_GROWTH] = { "growth", IN_BOTH },
 	[REPLAY_SITES] = { "sites", IN_BOTH },
 	[REPLAY_FUNCTIONS] = { "functions", 0 },
 	[REPLAY_LIFETIMES] = { "lifetimes", IN_BOTH },
@@ -34,6 +36,8 @@ const struct report_kind report_replay = {
 };
 
 #define DATA .flags = COLUMN_NO_TEXT
+#define FINE_DATA .flags = COLUMN_NO_TEXT | COLUMN_FINE
+#define TEXT_ONLY .flags = COLUMN_NO_DATA
 
 enum profile_view replay_view(enum replay_metric metric)
 {
@@ -295,8 +299,10 @@ enum {
 	S_SITE,
 	S_BYTES, S_SHARE = S_BYTES + ESTIMATE_COLUMNS,
 	S_SAMPLES, S_BLOCKS, S_ALLOCATIONS = S_BLOCKS + ESTIMATE_COLUMNS,
-	S_ALLOCATED, S_TEMPORARY, S_TEMPORARY_SHARE, S_MEAN_LIFE, S_HELD,
-	S_COLUMNS
+	S_ALLOCATED, S_TEMPORARY, S_TEMPORARY_SHARE, S_MEAN_LIFE,
+	S_FREED, S_ALIVE, S_ALIVE_SHARE, S_P50, S_P90, S_P99,
+	S_PAIRS_P50, S_PAIRS_P90, S_PAIRS_P99, S_TEXT_P50, S_TEXT_P90,
+	S_TEXT_P99, S_HELD, S_COLUMNS
 };
 
 static const struct column site_columns[S_COLUMNS] = {
@@ -317,8 +323,21 @@ static const struct column site_columns[S_COLUMNS] = {
 	[S_TEMPORARY_SHARE] = COLUMN("temporary_share", "of its", SHARE,
 				     .width = 8, .part = S_TEMPORARY + 1,
 				     .whole = S_ALLOCATIONS + 1),
-	[S_MEAN_LIFE] = COLUMN("mean_life_ms", "mean ms", COUNT,
-			       .width = 10),
+	[S_MEAN_LIFE] = COLUMN("mean_life_ms", "", COUNT, DATA),
+	[S_FREED] = COLUMN("freed", "", COUNT, DATA | COLUMN_SUM),
+	[S_ALIVE] = COLUMN("alive", "", COUNT, DATA | COLUMN_SUM),
+	[S_ALIVE_SHARE] = COLUMN("alive_share", "alive", SHARE, .width = 8,
+				 .part = S_ALIVE + 1,
+				 .whole = S_ALLOCATIONS + 1),
+	[S_P50] = COLUMN("p50_s", "", SECONDS, FINE_DATA),
+	[S_P90] = COLUMN("p90_s", "", SECONDS, FINE_DATA),
+	[S_P99] = COLUMN("p99_s", "", SECONDS, FINE_DATA),
+	[S_PAIRS_P50] = COLUMN("pairs_p50_s", "", SECONDS, FINE_DATA),
+	[S_PAIRS_P90] = COLUMN("pairs_p90_s", "", SECONDS, FINE_DATA),
+	[S_PAIRS_P99] = COLUMN("pairs_p99_s", "", SECONDS, FINE_DATA),
+	[S_TEXT_P50] = COLUMN("half", "p50", TEXT, TEXT_ONLY, .width = 9),
+	[S_TEXT_P90] = COLUMN("most", "p90", TEXT, TEXT_ONLY, .width = 9),
+	[S_TEXT_P99] = COLUMN("nearly", "p99", TEXT, TEXT_ONLY, .width = 9),
 	[S_HELD] = COLUMN("byte_seconds", "byte-seconds", COUNT,
 			  .flags = COLUMN_SUM, .width = 14),
 };
@@ -333,15 +352,15 @@ static uint64_t hidden_columns(const struct replay_input *in)
 	const uint64_t exact = UINT64_C(1) << (S_BYTES + ESTIMATE_EXACT);
 	const uint64_t temporary = UINT64_C(1) << S_TEMPORARY |
 		UINT64_C(1) << S_TEMPORARY_SHARE;
-	const uint64_t life = UINT64_C(1) << S_MEAN_LIFE |
-		UINT64_C(1) << S_HELD;
+	const uint64_t life = UINT64_C(1) << S_HELD |
+		UINT64_C(1) << S_ALIVE_SHARE | UINT64_C(7) << S_TEXT_P50;
 	const uint64_t sums = UINT64_C(1) << S_ALLOCATIONS |
 		UINT64_C(1) << S_ALLOCATED;
 
 	if (in->metric == METRIC_TEMPORARY)
 		return estimates | exact | life;
 	if (in->metric == METRIC_LIFETIME)
-		return estimates | exact | temporary;
+		return estimates | exact | temporary | sums;
 	return temporary | life | sums |
 	       (in->exact ? 0 : exact |
 		UINT64_C(1) << (S_BYTES + ESTIMATE_ERROR));
@@ -370,6 +389,37 @@ static uint64_t whole(double value)
 	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
 }
 
+/* "1.2 ms"; "> 3 s": longer than can be known. */
+static void set_duration(struct table *t, size_t column, double seconds,
+			 double looked)
+{
+	char text[NUM_MAX];
+
+	num_format_duration(text, seconds < 0 ? looked : seconds);
+	table_printf(t, column, "%s%s", seconds < 0 ? "> " : "", text);
+}
+
+static void set_lives(struct table *t, const struct replay_input *in,
+		      const struct site_lives *l)
+{
+	const struct replay *p = in->replay;
+	double tick = p->options.ns_per_tick / 1e9;
+	uint64_t from = p->options.span == SPAN_WINDOW ? p->options.from_tick
+						       : p->options.first_tick;
+
+	table_set(t, S_FREED, l->freed);
+	table_set(t, S_ALIVE, l->alive);
+	for (unsigned i = 0; i < SITE_QUANTILES; i++) {
+		if (l->quantile[i] >= 0)
+			table_set_real(t, S_P50 + i, l->quantile[i] * tick);
+		if (l->pairs[i] >= 0)
+			table_set_real(t, S_PAIRS_P50 + i,
+				       l->pairs[i] * tick);
+		set_duration(t, S_TEXT_P50 + i, l->quantile[i] * tick,
+			     (double)(p->last_tick - from) * tick);
+	}
+}
+
 static void set_site(struct table *t, const struct replay_input *in,
 		     const struct site *s)
 {
@@ -382,6 +432,8 @@ static void set_site(struct table *t, const struct replay_input *in,
 	table_set(t, S_ALLOCATIONS, s->exact.allocations);
 	table_set(t, S_ALLOCATED, s->exact.allocated_bytes);
 	table_set(t, S_TEMPORARY, s->exact.temporary);
+	if (in->replay->lives && s->lives.freed + s->lives.alive)
+		set_lives(t, in, &s->lives);
 	if (!in->replay->lives || !s->life.blocks)
 		return;
 	table_set(t, S_MEAN_LIFE, whole(s->life.ticks * ns / 1e6 /
@@ -573,11 +625,12 @@ static void build_lifetimes(struct report *r, const struct replay_input *in)
 		table_set(t, F_BLOCKS, p->ages[i].blocks);
 		table_set(t, F_BYTES, p->ages[i].bytes);
 	}
-	if (!in->exact || (!p->live.n && !t->n_rows))
+	if (!in->exact || (!p->live_blocks && !t->n_rows))
 		return;
 	table_row(t);
-	table_set_text(t, F_AGE, "never freed");
-	table_set(t, F_BLOCKS, p->live.n);
+	table_set_text(t, F_AGE, p->options.span == SPAN_WINDOW
+		       ? "longer than the window" : "never freed");
+	table_set(t, F_BLOCKS, p->live_blocks);
 	table_set(t, F_BYTES, p->live_bytes);
 	table_add_total(t);
 }
@@ -586,8 +639,10 @@ static void (*const builders[REPLAY_SECTIONS])(struct report *r,
 		const struct replay_input *in) = {
 	[REPLAY_TARGET] = build_target,
 	[REPLAY_TOTALS] = build_totals,
+	[REPLAY_WINDOW] = build_window,
 	[REPLAY_MOMENTS] = build_moments,
 	[REPLAY_TIMELINE] = build_timeline,
+	[REPLAY_GROWTH] = build_growth,
 	[REPLAY_SITES] = build_sites,
 	[REPLAY_FUNCTIONS] = build_functions,
 	[REPLAY_LIFETIMES] = build_lifetimes,

@@ -16,15 +16,17 @@ extern const struct report_kind report_replay;
 enum replay_section {
 	REPLAY_TARGET,		/* JSON only */
 	REPLAY_TOTALS,		/* JSON only */
+	REPLAY_WINDOW,		/* JSON only; with --window */
 	REPLAY_MOMENTS,		/* JSON only: peak, end, allocated */
 	REPLAY_TIMELINE,	/* in text a plot */
+	REPLAY_GROWTH,		/* with --growth */
 	REPLAY_SITES,
 	REPLAY_FUNCTIONS,	/* if asked for */
 	REPLAY_LIFETIMES,
 	REPLAY_RATES,		/* with several rates or seeds */
 	REPLAY_NOTES,
 };
-enum { REPLAY_SECTIONS = 9 };
+enum { REPLAY_SECTIONS = 11 };
 
 enum replay_metric {
 	METRIC_PEAK,		/* or the time of --at */
@@ -62,6 +64,12 @@ uint64_t replay_exact_blocks(enum replay_metric metric,
 /* build_rates.c */
 void build_rates(struct report *r, const struct replay_input *in);
 void build_notes(struct report *r, const struct replay_input *in);
+
+/* build_growth.c: between two instants; nothing without any */
+void build_growth(struct report *r, const struct replay_input *in);
+void build_window(struct report *r, const struct replay_input *in);
+/* What the threads that had ended left live in the window. */
+struct replay_owned replay_orphans(const struct replay_input *in);
 
 /* build_functions.c: by function, with what they call */
 void build_functions(struct report *r, const struct replay_input *in);

@@ -149,10 +149,102 @@ static void add_stack(struct site *to, const struct replay *r, uint32_t stack)
 	const struct profile_row *row = profile_find(&r->profile, stack);
 
 	add_exact(&to->exact, &r->sites[stack]);
+	if (r->changes) {
+		const struct replay_change *c = &r->changes[stack];
+
+		to->change.come_bytes += c->come_bytes;
+		to->change.come_blocks += c->come_blocks;
+		to->change.gone_bytes += c->gone_bytes;
+		to->change.gone_blocks += c->gone_blocks;
+	}
 	if (r->lives)
 		add_life(&to->life, &r->lives[stack]);
 	for (unsigned v = 0; row && v < PROFILE_VIEWS; v++)
 		profile_sum_add(&to->view[v], &row->view[v]);
+}
+
+/* ---- lifetimes ---- */
+
+struct life_row {
+	uint32_t site;
+	struct life_count count;
+};
+
+static int compare_lives(const void *a, const void *b)
+{
+	const struct life_row *x = a, *y = b;
+
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return (x->count.bucket > y->count.bucket) -
+	       (x->count.bucket < y->count.bucket);
+}
+
+static void set_lives(struct site_lives *ret, const struct life_count *counts,
+		      size_t n)
+{
+	static const double shares[SITE_QUANTILES] = { 0.5, 0.9, 0.99 };
+
+	for (size_t i = 0; i < n; i++) {
+		ret->freed += counts[i].freed;
+		ret->alive += counts[i].alive;
+	}
+	for (unsigned i = 0; i < SITE_QUANTILES; i++) {
+		ret->quantile[i] = life_quantile(counts, n, shares[i], true);
+		ret->pairs[i] = life_quantile(counts, n, shares[i], false);
+	}
+}
+
+/* Buckets of all stacks as those of their sites, in order. */
+static struct life_row *life_rows(const struct sites *s,
+				  const struct lifetimes *l, size_t *ret_n)
+{
+	struct life_row *ret = mem_alloc((l->used + 1) * sizeof(*ret));
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->size; i++) {
+		const struct life_slot *slot = &l->slots[i];
+
+		if (!slot->key)
+			continue;
+		ret[n++] = (struct life_row){
+			.site = s->of_stack[(slot->key - 1) >>
+					    LIFE_BUCKET_BITS],
+			.count = {
+				.bucket = (slot->key - 1) &
+					  ((1 << LIFE_BUCKET_BITS) - 1),
+				.freed = slot->freed, .alive = slot->alive,
+			},
+		};
+	}
+	qsort(ret, n, sizeof(*ret), compare_lives);
+	*ret_n = n;
+	return ret;
+}
+
+static void add_lives(struct sites *s, const struct lifetimes *l)
+{
+	struct life_count all[1 << LIFE_BUCKET_BITS] = { { .bucket = 0 } };
+	AUTO_FREE struct life_count *counts =
+		mem_alloc((l->used + 1) * sizeof(*counts));
+	size_t n, from = 0;
+	AUTO_FREE struct life_row *rows = life_rows(s, l, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct life_count *to = &all[rows[i].count.bucket];
+
+		to->freed += rows[i].count.freed;
+		to->alive += rows[i].count.alive;
+		counts[i] = rows[i].count;
+		if (i + 1 < n && rows[i + 1].site == rows[i].site)
+			continue;
+		set_lives(&s->sites[rows[i].site].lives, counts + from,
+			  i + 1 - from);
+		from = i + 1;
+	}
+	for (unsigned i = 0; i < countof(all); i++)
+		all[i].bucket = i;
+	set_lives(&s->total.lives, all, countof(all));
 }
 
 void sites_init(struct sites *s, const struct replay *r, struct frames *f,
@@ -176,6 +268,8 @@ void sites_init(struct sites *s, const struct replay *r, struct frames *f,
 		add_stack(&s->sites[s->of_stack[stack]], r, stack);
 		add_stack(&s->total, r, stack);
 	}
+	if (r->options.lifetimes)
+		add_lives(s, &r->lifetimes);
 	for (size_t i = 0; i < g.n_keys; i++)
 		free(g.keys[i]);
 	free(g.keys);

@@ -12,11 +12,24 @@
 
 enum { SITES_ALL_FRAMES = 0 };
 
+/*
+ * Of what a site allocated: how long it lived, in ticks; negative: not known.
+ * Quantiles of all, those alive included, and of those that were freed.
+ */
+enum { SITE_QUANTILES = 3 };	/* 50, 90 and 99 % */
+struct site_lives {
+	uint64_t freed, alive;
+	double quantile[SITE_QUANTILES];
+	double pairs[SITE_QUANTILES];
+};
+
 struct site {
 	char *name;		/* owned; "parse_batch  appd" */
 	struct replay_site exact;
 	struct profile_sum view[PROFILE_VIEWS];
 	struct replay_life life;
+	struct site_lives lives;	/* zeros without lifetimes */
+	struct replay_change change;	/* zeros without growth */
 };
 
 struct sites {

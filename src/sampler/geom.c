@@ -236,6 +236,19 @@ struct interval interval_score(const struct estimate *e, double unseen)
 	return (struct interval){ middle - half, middle + half };
 }
 
+struct interval interval_change(const struct estimate *come,
+				const struct estimate *gone, double unseen)
+{
+	struct interval c = interval_score(come, unseen);
+	struct interval g = interval_score(gone, unseen);
+	double change = come->value - gone->value;
+
+	return (struct interval){
+		change - hypot(come->value - c.low, g.high - gone->value),
+		change + hypot(c.high - come->value, gone->value - g.low),
+	};
+}
+
 double interval_error(const struct interval *i, double value)
 {
 	if (value <= 0)

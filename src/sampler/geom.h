@@ -140,6 +140,13 @@ double estimator_variance(enum estimator estimator, uint64_t length,
  */
 struct interval interval_score(const struct estimate *e, double unseen);
 
+/*
+ * Of come less gone, two estimates that share no block: from the intervals of
+ * both, as Zou and Donner (2008) do for differences.
+ */
+struct interval interval_change(const struct estimate *come,
+				const struct estimate *gone, double unseen);
+
 /* The larger side of the interval as a share of the value; 0 for value 0. */
 double interval_error(const struct interval *i, double value);
 

@@ -113,6 +113,21 @@ static void add_to(const struct profile *p, struct profile_row *row,
 	touch(p, row);
 	profile_sum_add(&row->view[VIEW_ALLOCATED], sum);
 	profile_sum_add(&row->view[VIEW_LIVE], sum);
+	if (p->comparing)
+		profile_sum_add(&row->view[VIEW_COME], sum);
+}
+
+static void take_from(const struct profile *p, struct profile_row *row,
+		      const struct profile_sum *sum, bool young)
+{
+	touch(p, row);
+	sum_subtract(&row->view[VIEW_LIVE], sum);
+	if (!p->comparing)
+		return;
+	if (young)
+		sum_subtract(&row->view[VIEW_COME], sum);
+	else
+		profile_sum_add(&row->view[VIEW_GONE], sum);
 }
 
 uint32_t profile_add(struct profile *p, uint32_t key, const struct sample *s)
@@ -127,6 +142,7 @@ uint32_t profile_add(struct profile *p, uint32_t key, const struct sample *s)
 	add_to(p, &p->total, &sum);
 	p->samples[handle - 1] = (struct profile_sample){
 		.sample = *s, .row = row, .age = p->age,
+		.young = p->comparing,
 	};
 	return handle;
 }
@@ -140,7 +156,6 @@ static void free_handle(struct profile *p, uint32_t handle)
 void profile_remove(struct profile *p, uint32_t handle)
 {
 	const struct profile_sample *s = &p->samples[handle - 1];
-	struct profile_row *row = &p->rows[s->row];
 	struct profile_sum sum;
 
 	if (s->age != p->age) {
@@ -150,16 +165,19 @@ void profile_remove(struct profile *p, uint32_t handle)
 	weigh(p, &s->sample, &sum);
 	p->stamp++;
 	p->n_freed++;
-	touch(p, row);
-	sum_subtract(&row->view[VIEW_LIVE], &sum);
-	touch(p, &p->total);
-	sum_subtract(&p->total.view[VIEW_LIVE], &sum);
+	take_from(p, &p->rows[s->row], &sum, s->young);
+	take_from(p, &p->total, &sum, s->young);
 	free_handle(p, handle);
 }
 
 void profile_mark(struct profile *p)
 {
 	p->marked = p->stamp;
+}
+
+void profile_compare(struct profile *p, bool on)
+{
+	p->comparing = on;
 }
 
 void profile_discard(struct profile *p)

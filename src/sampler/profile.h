@@ -13,6 +13,10 @@
  * the order of what was added and removed, and what was removed leaves
  * nothing behind.
  *
+ * Between two instants, profile_compare() on and off, what has come and what is
+ * gone is summed up apart: the *change* of a row is one less the other.  What
+ * was live at both is in neither, as its samples are the same.
+ *
  * Sampling *stops* when the owner no longer adds; blocks are followed on.
  * profile_discard() ends that too.
  */
@@ -22,8 +26,14 @@
 #include "base/types.h"
 #include "sampler/geom.h"
 
-enum profile_view { VIEW_ALLOCATED, VIEW_LIVE, VIEW_MARKED };
-enum { PROFILE_VIEWS = 3 };
+enum profile_view {
+	VIEW_ALLOCATED,
+	VIEW_LIVE,
+	VIEW_MARKED,
+	VIEW_COME,		/* since the first, live at the second */
+	VIEW_GONE,		/* live at the first, and not at the second */
+};
+enum { PROFILE_VIEWS = 5 };
 
 /* Fixed point sums; the variances are those of the values. */
 struct profile_sum {
@@ -42,6 +52,7 @@ struct profile_sample {
 	struct sample sample;
 	uint32_t row;		/* or next free handle */
 	uint32_t age;		/* discards before it was added */
+	bool young;		/* came while two instants are compared */
 };
 
 struct profile {
@@ -57,6 +68,7 @@ struct profile {
 	uint64_t n_freed;	/* of the samples, while followed */
 	uint64_t n_discarded;
 	uint32_t age;
+	bool comparing;
 	struct profile_row total;
 };
 
@@ -79,6 +91,9 @@ static inline const struct sample *profile_sample(const struct profile *p,
 
 /* Live as it is now becomes the marked view; the older one is dropped. */
 void profile_mark(struct profile *p);
+
+/* The first of two instants, and the second.  Once for a profile. */
+void profile_compare(struct profile *p, bool on);
 
 /* Nothing that is live is followed on; what was allocated stays. */
 void profile_discard(struct profile *p);

@@ -5,6 +5,7 @@
 
 #include "base/rand.h"
 #include "check.h"
+#include "replay/lifetimes.h"
 #include "replay/rates.h"
 
 enum { MAX_EVENTS = 20000, MAX_SITES = 40, MAX_LIVE = 300 };
@@ -253,7 +254,7 @@ TEST(any_moment_by_site)
 	for (size_t k = 0; k < countof(at); k++) {
 		make_model(3, at[k]);
 		o.mark = MARK_TIME;
-		o.mark_tick = at[k];
+		o.to_tick = at[k];
 		run(&r, &o);
 		CHECK_U64(r.mark.bytes, model.at);
 		CHECK_U64(r.peak.bytes, model.peak);
@@ -316,6 +317,122 @@ TEST(estimates_of_the_peak_are_unbiased)
 	}
 	CHECK_NEAR(sum / SEEDS, 0, 4 * sqrt(squares / SEEDS / SEEDS));
 	CHECK_NEAR(covered / SEEDS, 0.95, 4 * sqrt(0.95 * 0.05 / SEEDS));
+}
+
+/* Growth by site: two moments of the model, one less the other. */
+TEST(growth_is_the_difference)
+{
+	struct replay_options o = usual();
+	uint64_t before[MAX_SITES + 1];
+	struct profile_figures come, gone;
+	uint64_t n_come = 0, n_gone = 0;
+	struct replay r;
+
+	make_model(3, 2000);
+	memcpy(before, model.site_at, sizeof(before));
+	make_model(3, 5000);
+	o.span = SPAN_GROWTH;
+	o.mark = MARK_TIME;
+	o.from_tick = 2000;
+	o.to_tick = 5000;
+	o.rate = 1;
+	run(&r, &o);
+	for (uint32_t i = 1; i <= MAX_SITES; i++) {
+		struct replay_change *c = &r.changes[i];
+		const struct profile_row *row = profile_find(&r.profile, i);
+
+		CHECK_U64(c->come_bytes - c->gone_bytes,
+			  model.site_at[i] - before[i]);
+		n_come += c->come_blocks;
+		n_gone += c->gone_blocks;
+		profile_get(row, VIEW_COME, &come);
+		profile_get(row, VIEW_GONE, &gone);
+		CHECK_NEAR(come.bytes.value, (double)c->come_bytes, 0.5);
+		CHECK_NEAR(gone.bytes.value, (double)c->gone_bytes, 0.5);
+	}
+	CHECK(n_come > 100 && n_gone > 100);
+	replay_fini(&r);
+}
+
+/* Over seeds: unbiased, and the interval of a difference covers. */
+TEST(growth_has_an_interval)
+{
+	enum { SEEDS = 400 };
+	struct replay_options o = usual();
+	double sum = 0, squares = 0, covered = 0, truth;
+	struct profile_figures come, gone;
+	struct replay r;
+
+	make_model(3, 2000);
+	truth = -(double)model.at;
+	make_model(3, 5000);
+	truth += (double)model.at;
+	o.span = SPAN_GROWTH;
+	o.mark = MARK_TIME;
+	o.from_tick = 2000;
+	o.to_tick = 5000;
+	o.rate = 8192;
+	for (o.seed = 1; o.seed <= SEEDS; o.seed++) {
+		run(&r, &o);
+		profile_get(profile_total(&r.profile), VIEW_COME, &come);
+		profile_get(profile_total(&r.profile), VIEW_GONE, &gone);
+		double off = come.bytes.value - gone.bytes.value - truth;
+		struct interval i = interval_change(&come.bytes, &gone.bytes,
+						    8192);
+
+		sum += off;
+		squares += off * off;
+		covered += i.low <= truth && truth <= i.high;
+		replay_fini(&r);
+	}
+	CHECK_NEAR(sum / SEEDS, 0, 4 * sqrt(squares / SEEDS / SEEDS));
+	CHECK_NEAR(covered / SEEDS, 0.95, 4 * sqrt(0.95 * 0.05 / SEEDS));
+}
+
+/* As if the trace had only the events of blocks that came in the window. */
+TEST(a_window_knows_what_came_in_it)
+{
+	struct replay_options o = usual();
+	struct replay r;
+	uint64_t alive = 0;
+
+	n_events = 0;
+	event(TRACE_MALLOC, 1, 0x10, 1, 1);
+	event(TRACE_MALLOC, 10, 0x20, 2, 1);	/* the last before */
+	event(TRACE_MALLOC, 11, 0x30, 4, 1)->thread = 2;
+	event(TRACE_FREE, 12, 0x10, 0, 0);	/* older */
+	event(TRACE_MALLOC, 13, 0x10, 8, 2)->thread = 1;
+	event(TRACE_MALLOC, 14, 0x40, 16, 2);
+	event(TRACE_FREE, 16, 0x40, 0, 0);
+	event(TRACE_MALLOC, 20, 0x50, 32, 1);	/* the last in it */
+	event(TRACE_MALLOC, 21, 0x60, 64, 1);
+	event(TRACE_FREE, 22, 0x60, 0, 0);
+	event(TRACE_FREE, 23, 0x10, 0, 0);
+	event(TRACE_FREE, 24, 0x20, 0, 0);
+	o.span = SPAN_WINDOW;
+	o.from_tick = 10;
+	o.to_tick = 20;
+	o.rate = 1;
+	run(&r, &o);
+	CHECK_U64(r.allocations, 4);
+	CHECK_U64(r.allocated_bytes, 60);
+	CHECK_U64(r.frees, 1);
+	CHECK_U64(r.unknown_frees, 0);
+	CHECK_U64(r.live_bytes, 44);
+	CHECK_U64(r.live_blocks, 3);
+	CHECK_U64(r.peak.bytes, 44);
+	CHECK_U64(r.last_tick, 20);
+	CHECK_U64(r.later.blocks, 1);
+	CHECK_U64(r.later.bytes, 8);
+	CHECK_U64(r.later.samples, 1);
+	CHECK_U64(r.owned[1].bytes, 8);
+	CHECK_U64(r.owned[2].bytes, 4);
+	CHECK_U64(r.owned[0].bytes, 32);
+	CHECK_U64(replay_site(&r, 2).live_bytes, 8);
+	for (size_t i = 0; i < r.lifetimes.size; i++)
+		alive += r.lifetimes.slots[i].alive;
+	CHECK_U64(alive, 3);
+	replay_fini(&r);
 }
 
 TEST(nothing_is_seen_at_rate_zero)
@@ -516,4 +633,79 @@ TEST(the_rate_that_is_needed)
 	rates_try(&r, 512, &got);
 	CHECK_NEAR(got.samples, 0, 0);
 	rates_fini(&r);
+}
+
+TEST(buckets_of_lifetimes)
+{
+	uint64_t last = UINT64_MAX;
+
+	for (unsigned i = 0; i < 976 + 32; i++) {
+		uint64_t from = life_bucket_first(i), to = life_bucket_last(i);
+
+		if (i >= 32 + 59 * 16)
+			break;
+		CHECK_U64(from, last + 1);
+		CHECK(to >= from && to - from <= from / 16);
+		CHECK_U64(life_bucket(from), i);
+		CHECK_U64(life_bucket(to), i);
+		last = to;
+	}
+	CHECK_U64(last, UINT64_MAX);
+	CHECK(life_bucket(UINT64_MAX) < 1 << LIFE_BUCKET_BITS);
+}
+
+/* By hand: Kaplan and Meier's own steps on ten blocks. */
+TEST(quantiles_with_survivors)
+{
+	static const struct life_count c[] = {
+		{ 1, 2, 0 }, { 2, 0, 3 }, { 3, 1, 0 }, { 5, 2, 1 }, { 9, 0, 1 },
+	};
+
+	/* 0.8 left; then 5 at risk: 0.64; then 4: 0.32; then one lives on. */
+	CHECK_NEAR(life_quantile(c, 5, 0.2, true), 1, 0);
+	CHECK_NEAR(life_quantile(c, 5, 0.3, true), 3, 0);
+	CHECK_NEAR(life_quantile(c, 5, 0.5, true), 5, 0);
+	CHECK_NEAR(life_quantile(c, 5, 0.9, true), -1, 0);
+	/* Of the five that were freed: 1 1 3 5 5. */
+	CHECK_NEAR(life_quantile(c, 5, 0.5, false), 3, 0);
+	CHECK_NEAR(life_quantile(c, 5, 0.9, false), 5, 0);
+	CHECK_NEAR(life_quantile(c, 0, 0.5, false), -1, 0);
+}
+
+/* Many lifetimes: quantiles are those of the sorted list, to 1/16. */
+TEST(quantiles_of_many)
+{
+	enum { N = 20000 };
+	static double all[N];
+	struct life_count counts[1 << LIFE_BUCKET_BITS] = { { 0, 0, 0 } };
+	struct lifetimes l;
+	struct rand r;
+
+	rand_init(&r, 4, 4);
+	lifetimes_init(&l);
+	for (size_t i = 0; i < N; i++) {
+		all[i] = floor(pow(10, 9 * rand_unit(&r)));
+		lifetimes_add(&l, (uint32_t)i % 977, (uint64_t)all[i])
+			->freed++;
+	}
+	for (size_t i = 0; i < l.size; i++)
+		if (l.slots[i].key)
+			counts[(l.slots[i].key - 1) % (1 << LIFE_BUCKET_BITS)]
+				.freed += l.slots[i].freed;
+	for (unsigned i = 0; i < countof(counts); i++)
+		counts[i].bucket = i;
+	for (int q = 10; q < 100; q += 10) {
+		double got = life_quantile(counts, countof(counts), q / 100.0,
+					   true);
+		size_t below = 0;
+
+		for (size_t i = 0; i < N; i++)
+			below += all[i] <= got * (1 + 1 / 16.0);
+		CHECK(below >= N / 100 * (size_t)q);
+		below = 0;
+		for (size_t i = 0; i < N; i++)
+			below += all[i] < got * (1 - 1 / 16.0);
+		CHECK(below <= N / 100 * (size_t)q);
+	}
+	lifetimes_fini(&l);
 }

@@ -580,8 +580,8 @@ static bool same_event(const struct trace_event *a,
 static void write_random(struct trace_writer *w, uint64_t seed)
 {
 	static const struct trace_thread threads[] = {
-		{ 10, 0, { "main", 4 } }, { 11, 5, { "", 0 } },
-		{ 12, 9, { "", 0 } },
+		{ 10, 0, { "main", 4 }, 0 }, { 11, 5, { "", 0 }, 7 },
+		{ 12, 9, { "", 0 }, 0 },
 	};
 	static bool live[ADDRESSES];
 	uint64_t tick = 1000;
@@ -804,7 +804,7 @@ TEST(mutants)
 	struct str s;
 	size_t at[3];
 	struct trace_event e = { .kind = TRACE_MALLOC, .addr = 16, .size = 9 };
-	const struct trace_thread thread = { 1, 0, { "", 0 } };
+	const struct trace_thread thread = { 1, 0, { "", 0 }, 0 };
 
 	trace_writer_thread(w, &thread);
 	trace_writer_meta(w, "program", "prog", 4);

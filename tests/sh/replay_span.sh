@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+# heapcore replay between two instants: growth, windows, lifetimes, and
+# conditions; on a program that says by sizes of blocks where they are.
+. "$SRC/tests/sh/tap"
+command -v jq >/dev/null || skip_all "no jq"
+
+# An instant lies between a block of 70001 bytes and one of 70002, or between
+# 80001 and 80002.
+cat >"$TMP/phases.c" <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void *volatile a[1000], *volatile b[1000];
+
+__attribute__((noinline)) void early(void)
+{
+	for (int i = 0; i < 1000; i++)
+		a[i] = malloc(1000);
+}
+
+__attribute__((noinline)) void middle(void)
+{
+	for (int i = 0; i < 1000; i++)
+		b[i] = malloc(3000);
+}
+
+static void *orphan(void *p)
+{
+	for (int i = 0; i < 10; i++)
+		((void **)p)[i] = malloc(500);
+	return p;
+}
+
+static void in_thread(void)
+{
+	static void *volatile left[10];
+	pthread_t t;
+
+	pthread_create(&t, NULL, orphan, (void *)left);
+	pthread_join(t, NULL);
+}
+
+static void *volatile marks[4];
+
+int main(void)
+{
+	early();
+	marks[0] = malloc(70001);
+	usleep(2000);
+	marks[1] = malloc(70002);
+	in_thread();
+	in_thread();	/* takes the stream of the first over */
+	middle();
+	for (int i = 0; i < 500; i++)
+		free(a[i]);
+	for (int i = 0; i < 200; i++)
+		free(b[i]);
+	marks[2] = malloc(80001);
+	usleep(2000);
+	marks[3] = malloc(80002);
+	for (int i = 200; i < 600; i++)
+		free(b[i]);
+	return 0;
+}
+END
+cd "$TMP"
+cc=${CC:-cc}
+$cc -O1 -fno-inline -pthread -o phases phases.c || skip_all "no compiler"
+"$HEAPCORE" record -q -o phases.trace --  ./phases ||
+	skip_all "cannot record"
+# between SIZE SIZE: the middle of the moments at which those were allocated.
+between() {
+	"$HEAPCORE" trace dump phases.trace | awk -v a="$1" -v b="$2" '
+		$5 == a { from = $1 }
+		$5 == b { to = $1 }
+		END { printf "%.9f", (from + to) / 2 }'
+}
+from=$(between 70001 70002)
+to=$(between 80001 80002)
+span=$from..$to
+is() {
+	got=$(jq -r "$2" "$1") || return 1
+	[ "$got" = "$3" ] || { echo "$2 is $got, not $3"; return 1; }
+}
+
+# In between: 1000 of 3000 less 200, and 20 of 500; 500 of 1000 went; and the
+# marks behind the first instant and before the second.
+"$HEAPCORE" replay --rate=1 --growth="$span" --json phases.trace >g.json
+grew() {
+	is g.json ".growth[] | select(.site | test(\"^$1 \")) | [
+		.exact_bytes_change, .estimate_bytes_change, .come_bytes,
+		.gone_bytes, .exact_blocks_change] | join(\" \")" "$2"
+}
+ok "what came, and half of it" grew middle \
+	"2400000 2400000 2400000 0 800"
+ok "what went" grew early "-500000 -500000 0 500000 -500"
+ok "what came in threads" grew orphan "10000 10000 10000 0 20"
+ok "what grew most is first" is g.json '.growth[0].site[:6]' middle
+# The C library has some bytes for a thread.
+about() {
+	is "$1" "$2 - $3 | . >= 0 and . < 1000" true
+}
+ok "the heap at the second instant" about g.json '.at.exact_bytes' \
+	"$((1000 * 500 + 800 * 3000 + 20 * 500 + 70001 + 70002 + 80001))"
+"$HEAPCORE" replay --rate=16k --growth="$span" phases.trace >text
+ok "text says what grew" grep -q '^WHAT GREW .* estimate .* exact ' text
+ok "in 80 columns" sh -c '! grep -q "^.\{81\}" text'
+ok "only growth" "$HEAPCORE" replay --only=growth --csv --growth=0.. \
+	phases.trace
+for seed in $(seq 40); do
+	"$HEAPCORE" replay --rate=32k --growth="$span" --only=growth --json \
+		--seed="$seed" phases.trace
+done | jq -s '[.[].growth[] | select(.site | test("^(early|middle) "))]' \
+	>seeds.json
+ok "intervals of 80 estimates hold it" is seeds.json \
+	'[.[] | select(.covers_bytes)] | length >= 70' true
+
+# A profiler that ran in between knows none of the blocks before.
+"$HEAPCORE" replay --rate=1 --window="$span" --json phases.trace >w.json
+ok "what was allocated in the window" about w.json .allocated.exact_bytes \
+	"$((1000 * 3000 + 20 * 500 + 70002 + 80001))"
+ok "estimated at rate 1" about w.json .allocated.estimate_bytes \
+	"$((1000 * 3000 + 20 * 500 + 70002 + 80001))"
+ok "what lives at its end" is w.json \
+	'.window.live_blocks | . >= 822 and . <= 824' true
+ok "all samples at rate 1" is w.json '.window |
+	.samples - .live_samples, .live_samples - .live_blocks | tostring' \
+	"$(printf '200\n0')"
+ok "what is freed later" is w.json '.window.later_freed_blocks' 400
+ok "orphans of the thread whose stream another took" is w.json \
+	'.window.orphan_blocks, .window.orphan_bytes | tostring' \
+	"$(printf '10\n5000')"
+ok "older blocks are no contradiction" is w.json \
+	'[.notes[] | select(.code == "contradictions")] | length' 0
+ok "the sentence about it" is w.json \
+	'[.notes[] | select(.code == "window")] | length' 1
+
+"$HEAPCORE" replay --metric=lifetime --window="$span" --json phases.trace \
+	>l.json
+ok "pairs inside the window" is l.json \
+	'.sites[] | select(.site | test("^middle ")) | .freed, .alive |
+	tostring' "$(printf '200\n800')"
+ok "half of it lives for longer than can be known" is l.json \
+	'.sites[] | select(.site | test("^middle ")) |
+	has("p50_s"), has("pairs_p50_s") | tostring' "$(printf 'false\ntrue')"
+"$HEAPCORE" replay --metric=lifetime --window="$span" phases.trace >text
+ok "text says so" grep -q '^  middle .* > ' text
+ok "lifetimes in 80 columns" sh -c '! grep -q "^.\{81\}" text'
+"$HEAPCORE" trace pack -o packed.trace phases.trace
+"$HEAPCORE" replay --rate=1 --window="$span" --json packed.trace >p.json
+ok "packed, the same" is p.json '.window | tostring' "$(jq -c .window w.json)"
+
+usage() {
+	"$HEAPCORE" replay "$@" phases.trace >out 2>err
+	[ $? = 2 ] && [ ! -s out ] && [ -s err ]
+}
+for wrong in 1 2..1 .. a..b 1..2x 1...2 -1..2 1e3..2e3; do
+	[ "$wrong" = .. ] || ok "--window=$wrong" usage --window="$wrong"
+done
+ok "two spans" usage --window=1..2 --growth=1..2
+ok "growth and metric" usage --growth=1..2 --metric=end
+ok "only growth without instants" usage --only=growth
+
+finish
