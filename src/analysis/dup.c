@@ -8,7 +8,7 @@
 
 enum {
 	/* Slots for a heap: one in so many bytes, and how many there may be. */
-	SLOT_BYTES = 512, SLOTS_LOG_MIN = 18, SLOTS_LOG_MAX = 26,
+	SLOT_BYTES = 256, SLOTS_LOG_MIN = 20, SLOTS_LOG_MAX = 27,
 	SLOTS_PER_ENTRY = 32,
 	/*
 	 * By chance a place in the index is near; who goes further, or meets
@@ -17,9 +17,13 @@ enum {
 	MAX_PROBES = 256, MAX_TWINS = 4,
 };
 
-/* Both halves of a slot stop before they overflow. */
-#define HALF_FULL (UINT64_C(1) << 31)
-#define COST_MAX (UINT64_C(1) << 29)
+/*
+ * Of a slot the low bits are copies, and the others cost.  Both stop before
+ * they overflow, even if two workers at once find that there is room.
+ */
+enum { COPIES_BITS = 2, COPIES_ENOUGH = 2 };
+#define COST_ENOUGH (UINT32_C(1) << 29)
+#define COST_MAX (UINT32_C(1) << 28)
 
 #define FLOOR_LEAST 2
 
@@ -72,31 +76,28 @@ void dup_sketch_fini(struct dup_sketch *s)
 	mem_unmap(s->slots, s->bytes);
 }
 
-static uint64_t *slot_of(const struct dup_sketch *s, uint64_t hash)
+static uint32_t *slot_of(const struct dup_sketch *s, uint64_t hash)
 {
 	return &s->slots[hash >> s->shift];
 }
 
-/*
- * Two workers may both find room for the last one: there is room for that.
- */
-static void slot_add(uint64_t *slot, uint64_t cost)
+static void slot_add(uint32_t *slot, uint64_t cost)
 {
-	uint64_t old = __atomic_load_n(slot, __ATOMIC_RELAXED), add = 0;
+	uint32_t old = __atomic_load_n(slot, __ATOMIC_RELAXED), add = 0;
 
-	if ((uint32_t)old < HALF_FULL)
+	if (old % (1 << COPIES_BITS) < COPIES_ENOUGH)
 		add = 1;
-	if (old >> 32 < HALF_FULL)
-		add += min_u64(cost, COST_MAX) << 32;
+	if (old >> COPIES_BITS < COST_ENOUGH)
+		add += (uint32_t)min_u64(cost, COST_MAX) << COPIES_BITS;
 	if (add)
 		__atomic_fetch_add(slot, add, __ATOMIC_RELAXED);
 }
 
 /* Can an entry of this hash have two copies and cost so much? */
-static bool slot_has(uint64_t slot, uint64_t floor)
+static bool slot_has(uint32_t slot, uint64_t floor)
 {
-	return (uint32_t)slot > 1 &&
-	       (slot >> 32 >= floor || slot >> 32 >= HALF_FULL);
+	return slot % (1 << COPIES_BITS) >= COPIES_ENOUGH &&
+	       slot >> COPIES_BITS >= min_u64(floor, COST_ENOUGH);
 }
 
 /* ---- tables ---- */
@@ -195,7 +196,7 @@ static void add_entry(struct dup_table *t, size_t place,
 	};
 	t->index[place] = (uint32_t)t->n;
 	count_item(e, item);
-	while (t->n > t->room && t->floor < HALF_FULL)
+	while (t->n > t->room && t->floor < COST_ENOUGH)
 		raise_floor(t, t->floor * 2);
 	/* Only if very many entries cost gigabytes, as their slots have it. */
 	if (t->n > t->room) {

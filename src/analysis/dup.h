@@ -15,8 +15,8 @@
  *
  * Floor and entries do not depend on the order of items.
  *
- * Memory: 1/64 of the heap for the sketch, less for the entries, within
- * limits; no more whatever the items are.  Time: some 50 ns for an item and
+ * Memory: 1/64 of the heap for the sketch and twice as much for entries, 4M
+ * at least; no more whatever the items are.  Time: some 50 ns for an item and
  * pass, most of it waiting for memory.
  *
  * Within analysis/ only.
@@ -49,7 +49,7 @@ struct dup_entry {
 };
 
 struct dup_sketch {
-	uint64_t *slots;	/* owned: copies, and cost above them */
+	uint32_t *slots;	/* owned: copies, and cost above them */
 	size_t bytes;
 	unsigned shift;		/* of the hash, to the slot */
 };

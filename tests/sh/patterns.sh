@@ -33,7 +33,7 @@ perl_core() {
 	}
 	kill 'ABRT', $$;
 	END
-	make_core core "$(command -v perl)" "$TMP/words.pl"
+	PERL_HASH_SEED=0 make_core core "$(command -v perl)" "$TMP/words.pl"
 }
 
 known() {
