@@ -3,12 +3,13 @@
 
 #include <stdlib.h>
 
+#include "analysis/census_name.h"
 #include "base/mem.h"
 
 /* In the order in which they run. */
 static void (*const namers[])(struct types *t,
 			      const struct census_input *in) = {
-	NULL,
+	census_name,
 };
 
 /* ---- adding up ---- */
@@ -63,7 +64,7 @@ void census_init(struct census *c, const struct census_input *in)
 	*c = (struct census){ .ix = in->ix };
 	types_init(&c->types, in->ix->n);
 	progress_phase(in->progress, "naming blocks");
-	for (size_t i = 0; i < countof(namers) && namers[i]; i++)
+	for (size_t i = 0; i < countof(namers); i++)
 		namers[i](&c->types, in);
 	add_up(c, in->heap);
 }

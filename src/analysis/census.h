@@ -22,6 +22,8 @@ struct census_input {
 	struct heap *heap;
 	const struct index *ix;
 	struct symbols *symbols;
+	/* Bits by number: look at these blocks only; NULL: at all. */
+	const uint64_t *only;
 	struct progress *progress;	/* or NULL */
 };
 

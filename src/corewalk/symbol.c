@@ -23,7 +23,8 @@ enum {
 };
 
 struct entry {
-	uint64_t start, size;	/* as in the file */
+	uint64_t start;		/* as in the file */
+	uint64_t size : 63, is_code : 1;
 	const char *name;	/* borrowed from the mapped file */
 };
 
@@ -119,7 +120,10 @@ static void add_symbol(struct table *t, const struct elf *elf,
 	if (!*text || !memchr(text, 0, room))
 		return;
 	MEM_PUSH(t->entries, t->n, t->cap) =
-		(struct entry){ value, size, text };
+		(struct entry){
+			value, size, type == STT_FUNC || type == STT_GNU_IFUNC,
+			text,
+		};
 }
 
 static void read_section(struct table *t, const struct elf *elf,
@@ -232,6 +236,7 @@ bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret)
 		.name = t->entries[lo - 1].name,
 		.start = t->entries[lo - 1].start + t->bias,
 		.size = t->entries[lo - 1].size,
+		.is_code = t->entries[lo - 1].is_code,
 	};
 	return true;
 }

@@ -14,6 +14,7 @@ struct symbol {
 	const char *name;	/* borrowed until symbols_free */
 	vaddr start;
 	uint64_t size;		/* 0: not known */
+	bool is_code;
 };
 
 struct symbols;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/vtable.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+
+enum {
+	NAME_MAX_LEN = 4095,	/* of a mangled name */
+	PYTHON_NAME = 200,
+	PYTHON_TP_NAME = 24,	/* offset in struct _typeobject */
+};
+
+/* ---- C++ ---- */
+
+static const char *demangle(const char *name)
+{
+	(void)name;
+	return NULL;
+}
+
+/* The first template argument of "std::_Sp_counted_ptr_inplace<T, ...>". */
+static bool shared_object(const char *name, const char **ret, size_t *ret_n)
+{
+	static const char prefix[] = "std::_Sp_counted_ptr_inplace<";
+	size_t i = sizeof(prefix) - 1;
+	int depth = 0;
+
+	if (strncmp(name, prefix, i) != 0)
+		return false;
+	*ret = name + i;
+	for (; name[i]; i++) {
+		if (strchr("<({[", name[i]))
+			depth++;
+		else if (!depth && (name[i] == ',' || name[i] == '>'))
+			break;
+		else if (strchr(">)}]", name[i]))
+			depth--;
+	}
+	*ret_n = (size_t)(name + i - *ret);
+	return name[i];
+}
+
+/* The class that a mangled name behind "_ZTV" or "_ZTS" is of. */
+static void add_class(const char *mangled, struct str *ret)
+{
+	const char *name, *object;
+	struct str full;
+	size_t n;
+
+	str_init(&full);
+	str_printf(&full, "_ZTS%s", mangled);
+	name = demangle(full.text);
+	if (!name)
+		str_adds(ret, mangled);
+	else if (!strncmp(name, "typeinfo name for ", 18) &&
+		 shared_object(name + 18, &object, &n))
+		str_printf(ret, "%.*s of make_shared", (int)n, object);
+	else if (!strncmp(name, "typeinfo name for ", 18))
+		str_adds(ret, name + 18);
+	else
+		str_adds(ret, name);
+	str_fini(&full);
+}
+
+/* Is it where the vtable of a whole object can be?  Gets its type_info. */
+static bool vtable_at(struct space *sp, vaddr word, vaddr *ret_info)
+{
+	uint64_t top;
+
+	return word > 2 * sp->word && !(word & (sp->word - 1)) &&
+	       space_word(sp, word - 2 * sp->word, &top) && !top &&
+	       space_word(sp, word - sp->word, ret_info);
+}
+
+/* The name in a type_info, as far as it can be one. */
+static bool info_name(struct space *sp, vaddr info,
+		      char ret[NAME_MAX_LEN + 1])
+{
+	uint64_t name;
+	char *p = ret;
+
+	if (info & (sp->word - 1) || !space_module(sp, info) ||
+	    !space_word(sp, info + sp->word, &name) ||
+	    !space_module(sp, name) ||
+	    !space_string(sp, name, ret, NAME_MAX_LEN))
+		return false;
+	/* Of classes without linkage. */
+	if (*p == '*')
+		memmove(p, p + 1, strlen(p));
+	if (!isdigit((unsigned char)*p) && !strchr("NSZ", *p))
+		return false;
+	while (isalnum((unsigned char)*p) || *p == '_' || *p == '.' ||
+	       *p == '$')
+		p++;
+	return !*p && p > ret;
+}
+
+/* Is it the type_info of a class?  Then its own class is one of three. */
+static bool is_class_info(struct space *sp, vaddr info)
+{
+	static const char *const classes[] = {
+		"N10__cxxabiv117__class_type_infoE",
+		"N10__cxxabiv120__si_class_type_infoE",
+		"N10__cxxabiv121__vmi_class_type_infoE",
+	};
+	char name[NAME_MAX_LEN + 1];
+	vaddr own;
+	uint64_t vtable;
+
+	if (info & (sp->word - 1) || !space_module(sp, info) ||
+	    !space_word(sp, info, &vtable) ||
+	    !vtable_at(sp, vtable, &own) || !info_name(sp, own, name))
+		return false;
+	for (size_t i = 0; i < countof(classes); i++)
+		if (!strcmp(name, classes[i]))
+			return true;
+	return false;
+}
+
+bool vtable_rtti(struct space *sp, vaddr word, struct str *ret)
+{
+	char name[NAME_MAX_LEN + 1];
+	vaddr info;
+
+	if (!vtable_at(sp, word, &info) || !is_class_info(sp, info) ||
+	    !info_name(sp, info, name))
+		return false;
+	add_class(name, ret);
+	return true;
+}
+
+/* A word of the target, or none: then nothing speaks against it. */
+static bool top_is_sane(struct space *sp, vaddr word)
+{
+	uint64_t top;
+
+	return !space_word(sp, word - 2 * sp->word, &top) || !top;
+}
+
+enum type_known vtable_class(struct space *sp, struct symbols *symbols,
+			     vaddr word, struct str *ret)
+{
+	struct symbol symbol;
+
+	if (symbols_find(symbols, word, &symbol) &&
+	    !strncmp(symbol.name, "_ZTV", 4) &&
+	    word - symbol.start >= 2 * sp->word && top_is_sane(sp, word)) {
+		add_class(symbol.name + 4, ret);
+		return TYPE_VTABLE;
+	}
+	return vtable_rtti(sp, word, ret) ? TYPE_RTTI : TYPE_UNKNOWN;
+}
+
+/* ---- C ---- */
+
+bool vtable_symbol(struct symbols *symbols, vaddr word, struct str *ret)
+{
+	struct symbol symbol;
+	const char *name;
+
+	if (!symbols_find(symbols, word, &symbol) ||
+	    (symbol.is_code && word != symbol.start) || !symbol.size)
+		return false;
+	name = demangle(symbol.name);
+	str_printf(ret, "{&%s", name ? name : symbol.name);
+	if (word != symbol.start)
+		str_printf(ret, "+%" PRIu64, word - symbol.start);
+	str_adds(ret, ", ...}");
+	return true;
+}
+
+/* ---- CPython ---- */
+
+static bool is_identifier(const char *name)
+{
+	if (!isalpha((unsigned char)*name) && *name != '_')
+		return false;
+	while (isalnum((unsigned char)*name) || *name == '_' || *name == '.')
+		name++;
+	return !*name;
+}
+
+bool vtable_python(struct space *sp, vaddr type, struct str *ret)
+{
+	char text[PYTHON_NAME + 1];
+	uint64_t meta, own, name;
+
+	if (sp->word != 8 || type & 7 || !space_word(sp, type + 8, &meta) ||
+	    meta & 7 || !space_word(sp, meta + 8, &own) || own != meta ||
+	    !space_word(sp, type + PYTHON_TP_NAME, &name) ||
+	    !space_module(sp, name) ||
+	    !space_string(sp, name, text, PYTHON_NAME) ||
+	    !is_identifier(text))
+		return false;
+	str_printf(ret, "python %s", text);
+	return true;
+}
