@@ -25,7 +25,7 @@ RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 REPORT = out table text json csv filter blocks build_target build_heap \
 	build_arenas build_leaks build_retain build_refs build_patterns build_sample build_find build_at estimate report \
 	saved compare compare_build compare_say \
-	frames sites build_replay build_functions build_growth build_rates replay_text pprof
+	frames sites build_replay build_functions build_growth build_rates replay_totals replay_text replay_export pprof
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
 	cmd_trace_open cmd_trace cmd_record
 

@@ -15,6 +15,7 @@
 #include "cmd_report.h"
 #include "report/pprof.h"
 #include "report/replay.h"
+#include "report/replay_export.h"
 
 enum { MAX_RATES = 32, MAX_SEEDS = 1000000 };
 
@@ -23,7 +24,7 @@ struct args {
 	const char *rate, *by, *estimator, *seed, *seeds, *streams;
 	const char *metric, *at, *peak, *depth, *window, *growth;
 	bool no_exact;
-	const char *pprof, *folded;
+	const char *pprof, *folded, *speedscope, *massif;
 	struct report_args report;
 	struct list files;
 };
@@ -62,6 +63,9 @@ static const struct option metric_options[] = {
 	  ARG(depth) },
 	{ 0, "no-exact", NULL, "estimates only, as a sampler would report",
 	  OPTION_FLAG, ARG(no_exact) },
+	{ 0, "fail-if", "COND", "exit 1 if COND holds: peak, end, growth,\n"
+	  "temporary_share, ... such as 'peak>1G'", OPTION_LIST,
+	  ARG(report.fail_if) },
 	{ 0, "only", "SECTION,...", "timeline, growth, sites, functions,\n"
 	  "lifetimes, rates, notes, all", OPTION_VALUE, ARG(report.only) },
 };
@@ -71,6 +75,10 @@ static const struct option file_options[] = {
 	  OPTION_VALUE, ARG(pprof) },
 	{ 0, "folded", "FILE", "also write folded stacks for flame graphs",
 	  OPTION_VALUE, ARG(folded) },
+	{ 0, "speedscope", "FILE", "also write JSON for speedscope",
+	  OPTION_VALUE, ARG(speedscope) },
+	{ 0, "massif", "FILE", "also write what ms_print reads",
+	  OPTION_VALUE, ARG(massif) },
 };
 
 static const struct option_group groups[] = {
@@ -98,6 +106,7 @@ struct run {
 	struct frames frames;
 	struct sites sites;
 	struct rate_result results[MAX_RATES];
+	struct conditions conditions;
 };
 
 /* ---- the command line ---- */
@@ -329,6 +338,8 @@ static bool set_sections(struct run *run, struct err *err)
 static bool prepare(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
+	size_t n;
+	const struct column *totals = replay_total_columns(&n);
 
 	if (!a->files.n)
 		return err_set(err, ERR_USAGE, "no trace given");
@@ -338,6 +349,8 @@ static bool prepare(struct run *run, struct err *err)
 	return report_args_shape(&a->report, &a->common, &run->options, err) &&
 	       set_sampler(run, err) && set_metric(run, err) &&
 	       set_sections(run, err) &&
+	       conditions_compile(&run->conditions, &a->report.fail_if,
+				  totals, n, err) &&
 	       report_args_check(&a->report, &run->options, err);
 }
 
@@ -456,36 +469,78 @@ static void warn(const struct run *run)
 		trace_info(run->trace)->path, d->first, run->replay.n_events);
 }
 
-static bool write_pprof(struct run *run, struct err *err)
+/* ---- files for other tools ---- */
+
+struct export {
+	const struct replay_input *in;
+	bool exact;
+	const char *said;	/* the command line */
+};
+
+static bool export_pprof(const struct export *e, struct out *o,
+			 struct err *err)
 {
-	const struct args *a = &run->args;
-	bool exact = run->input.exact && run->rates[0] == SAMPLER_ALL;
-	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%s --seed=%"
-		PRIu64, a->rate ? a->rate : "512k", run->replay_options.seed);
+	return pprof_write(e->in, e->exact, e->said, o, err);
+}
+
+static bool export_folded(const struct export *e, struct out *o,
+			  struct err *err)
+{
+	(void)err;
+	folded_write(e->in, e->exact, o);
+	return true;
+}
+
+static bool export_speedscope(const struct export *e, struct out *o,
+			      struct err *err)
+{
+	(void)err;
+	speedscope_write(e->in, o);
+	return true;
+}
+
+static bool export_massif(const struct export *e, struct out *o,
+			  struct err *err)
+{
+	(void)err;
+	massif_write(e->in, e->exact, e->said, o);
+	return true;
+}
+
+static bool write_export(const struct export *e, const char *path, bool force,
+			 bool (*write)(const struct export *, struct out *,
+				       struct err *), struct err *err)
+{
 	struct out out;
 
-	if (!a->pprof)
+	if (!path)
 		return true;
-	if (!out_open(&out, a->pprof, a->common.force, err))
+	if (!out_open(&out, path, force, err))
 		return false;
-	if (pprof_write(&run->input, exact, said, &out, err))
+	if (write(e, &out, err))
 		return out_close(&out, err);
 	out_abandon(&out);
 	return false;
 }
 
-static bool write_folded(struct run *run, struct err *err)
+static bool write_exports(const struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
-	bool exact = run->input.exact && run->rates[0] == SAMPLER_ALL;
-	struct out out;
+	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%s --seed=%"
+		PRIu64, a->rate ? a->rate : "512k", run->replay_options.seed);
+	const struct export e = {
+		.in = &run->input, .said = said,
+		.exact = run->input.exact && run->rates[0] == SAMPLER_ALL,
+	};
 
-	if (!a->folded)
-		return true;
-	if (!out_open(&out, a->folded, a->common.force, err))
-		return false;
-	folded_write(&run->input, exact, &out);
-	return out_close(&out, err);
+	return write_export(&e, a->pprof, a->common.force, export_pprof,
+			    err) &&
+	       write_export(&e, a->folded, a->common.force, export_folded,
+			    err) &&
+	       write_export(&e, a->speedscope, a->common.force,
+			    export_speedscope, err) &&
+	       write_export(&e, a->massif, a->common.force, export_massif,
+			    err);
 }
 
 static bool write_report(struct run *run, struct err *err)
@@ -504,13 +559,13 @@ static bool write_report(struct run *run, struct err *err)
 /* From an open output to a closed one. */
 static int make_report(struct run *run, struct err *err)
 {
+	struct cell totals[REPLAY_TOTAL_COLUMNS];
 	bool ok = open_trace(run, err);
 
 	if (ok) {
 		analyse(run);
 		warn(run);
-		ok = write_pprof(run, err) && write_folded(run, err) &&
-		     write_report(run, err);
+		ok = write_exports(run, err) && write_report(run, err);
 	}
 	progress_fini(&run->progress);
 	if (!ok) {
@@ -519,6 +574,9 @@ static int make_report(struct run *run, struct err *err)
 	}
 	if (!out_close(&run->out, err))
 		return cmd_fail(err);
+	replay_totals(&run->input, totals);
+	if (conditions_hold(&run->conditions, totals))
+		return STATUS_CONDITION;
 	return replay_complete(run->trace) ? STATUS_COMPLETE
 					   : STATUS_INCOMPLETE;
 }
@@ -532,6 +590,7 @@ static void run_fini(struct run *run)
 	}
 	if (run->trace)
 		trace_close(run->trace);
+	conditions_fini(&run->conditions);
 	report_args_fini(&run->args.report);
 	list_fini(&run->args.files);
 }

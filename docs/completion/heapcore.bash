@@ -18,7 +18,8 @@ _heapcore()
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
 		--metric= --at= --peak= --depth= --no-exact --only= --rows=
 		--sort= --bytes --csv --redact --pprof= --folded= --window=
-		--growth= --json --color= --progress="
+		--growth= --fail-if= --speedscope= --massif= --json --color=
+		--progress="
 	local record="--depth= --unwind= --rate= --children --max="
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="

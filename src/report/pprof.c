@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "report/replay_export.h"
 
 enum {
 	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3,
@@ -334,27 +335,13 @@ static void folded_name(const char *name, struct out *o)
 		out_addc(o, *name == ';' ? ':' : *name == ' ' ? '_' : *name);
 }
 
-static uint64_t folded_value(const struct replay_input *in, uint32_t stack,
-			     bool exact)
-{
-	const struct replay *r = in->replay;
-	const struct profile_row *row = profile_find(&r->profile, stack);
-	struct profile_figures f;
-
-	if (exact)
-		return replay_exact_bytes(in->metric, &r->sites[stack]);
-	if (!row)
-		return 0;
-	profile_get(row, replay_view(in->metric), &f);
-	return whole(f.bytes.value);
-}
-
 void folded_write(const struct replay_input *in, bool exact, struct out *o)
 {
 	uint32_t frames[TRACE_DEPTH_MAX];
 
 	for (uint32_t i = 0; i < in->replay->n_sites; i++) {
-		uint64_t value = folded_value(in, i, exact);
+		uint64_t value = replay_stack_bytes(in, i, in->metric,
+						    exact);
 		size_t n;
 
 		if (!value)

@@ -77,6 +77,12 @@ void build_functions(struct report *r, const struct replay_input *in);
 /* replay_text.c: the lines above the tables, the last with the plot. */
 void replay_heads(struct report *r, const struct replay_input *in);
 
+/* The totals that --fail-if knows: what is exact where that is known. */
+enum { REPLAY_TOTAL_COLUMNS = 12 };
+const struct column *replay_total_columns(size_t *ret_n);
+void replay_totals(const struct replay_input *in,
+		   struct cell ret[REPLAY_TOTAL_COLUMNS]);
+
 /* Nothing is missing of the trace. */
 bool replay_complete(const struct trace *t);
 

@@ -173,6 +173,63 @@ if command -v go >/dev/null; then
 else
 	skip "go tool pprof reads it" "no go here"
 fi
+
+# speedscope: what its schema asks for, and sums that are right.
+"$HEAPCORE" replay -q --rate=1 --speedscope=s.json --massif=massif.out \
+	prog.trace >text
+ok "speedscope is of its schema" is s.json '
+	(.shared.frames | length) as $n |
+	(."$schema" == "https://www.speedscope.app/file-format-schema.json")
+	and all(.shared.frames[]; .name | type == "string")
+	and (.profiles | length == 6)
+	and all(.profiles[]; .type == "sampled" and .unit == "bytes"
+		and (.name | type == "string") and .startValue == 0
+		and (.samples | length) == (.weights | length)
+		and .endValue == (.weights | add)
+		and all(.samples[][]; . >= 0 and . < $n and . == floor))' \
+	true
+ok "speedscope: the figures" is s.json \
+	'.profiles | map(.endValue | tostring) | join(" ")' \
+	"3000000 3000000 1000000 1000000 4280000 4280000"
+ok "speedscope: stacks end in functions" is s.json '
+	.shared.frames as $f | .profiles[4] |
+	[.samples[] | $f[.[-1]].name] | sort | join(" ")' "bulge churn keep"
+"$HEAPCORE" replay -q --rate=4k --no-exact --speedscope=e.json prog.trace \
+	>text
+ok "speedscope: estimates alone" is e.json '.profiles | length' 3
+
+peak_is() {
+	awk -F= '$1 == "mem_heap_B" { b = $2 }
+		$0 == "heap_tree=peak" { p = b }
+		END { exit p != '"$2"' }' "$1"
+}
+ok "massif: the peak" peak_is massif.out 3000000
+ok "massif: its tree adds up" awk '
+	/^n[0-9]/ { root = $2 }
+	/^ n[0-9]/ { sum[++n] = $2; trees[n] = root }
+	END { for (i = 1; i <= n; i++) all[trees[i]] += sum[i]
+		for (t in all) if (all[t] != t) exit 1
+		exit n < 3 }' massif.out
+if command -v ms_print >/dev/null; then
+	ok "ms_print reads it" sh -c 'ms_print massif.out >ms &&
+		grep -q "Detailed snapshots: .*(peak)" ms &&
+		grep -q "^->66.67% (2,000,000B) .*: bulge" ms'
+else
+	skip "ms_print reads it" "no ms_print here"
+fi
+
+# Conditions.
+fails() {
+	status=0
+	"$HEAPCORE" replay -q --fail-if="$1" prog.trace >out || status=$?
+	[ "$status" = "$2" ]
+}
+ok "--fail-if: it holds" fails 'peak>=3000000' 1
+ok "--fail-if: it does not" fails 'peak>3000000' 0
+ok "--fail-if: end" fails 'end=1000000' 1
+ok "--fail-if: temporary_share" fails 'temporary_share>90%' 1
+ok "--fail-if: growth is not known" fails 'growth>0' 0
+
 ok "a file of somebody else's stays" sh -c 'echo mine >x
 	! "$HEAPCORE" replay --folded=x prog.trace && grep -qx mine x'
 
@@ -187,6 +244,7 @@ ok "rate 0" usage --rate=0 prog.trace
 ok "rate of words" usage --rate=much prog.trace
 ok "unknown metric" usage --metric=peek prog.trace
 ok "unknown section" usage --only=site prog.trace
+ok "an unknown condition" usage --fail-if='much>1' prog.trace
 ok "at and metric" usage --at=1 --metric=end prog.trace
 ok "no file" usage nothing.trace
 ok "no trace but a program" usage ./prog

@@ -151,6 +151,15 @@ ok "lifetimes in 80 columns" sh -c '! grep -q "^.\{81\}" text'
 "$HEAPCORE" replay --rate=1 --window="$span" --json packed.trace >p.json
 ok "packed, the same" is p.json '.window | tostring' "$(jq -c .window w.json)"
 
+grown() {
+	status=0
+	"$HEAPCORE" replay -q --growth="$span" --fail-if="$1" phases.trace \
+		>out || status=$?
+	[ "$status" = "$2" ]
+}
+ok "--fail-if: it grew" grown 'growth>1M' 1
+ok "--fail-if: not by so much" grown 'growth>4M' 0
+
 usage() {
 	"$HEAPCORE" replay "$@" phases.trace >out 2>err
 	[ $? = 2 ] && [ ! -s out ] && [ -s err ]
