@@ -161,6 +161,37 @@ static bool has_info(struct debug *d, const struct debug_file *f)
 	return false;
 }
 
+bool debug_section(Elf *elf, const char *name, const uint8_t **ret,
+		   uint64_t *ret_size, uint64_t *ret_addr)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	for (unsigned n = 0; n < MAX_SECTIONS; n++) {
+		const char *is;
+		Elf_Data *data;
+		GElf_Shdr sh;
+
+		scn = elf_nextscn(elf, scn);
+		if (!scn || !gelf_getshdr(scn, &sh))
+			return false;
+		is = elf_strptr(elf, names, sh.sh_name);
+		if (!is || strcmp(is, name) || sh.sh_type == SHT_NOBITS ||
+		    sh.sh_flags & SHF_COMPRESSED)
+			continue;
+		data = elf_getdata(scn, NULL);
+		if (!data || !data->d_buf)
+			return false;
+		*ret = data->d_buf;
+		*ret_size = data->d_size;
+		*ret_addr = sh.sh_addr;
+		return true;
+	}
+	return false;
+}
+
 /* ---- where it may be ---- */
 
 /* Takes path; the file if it has the id, or else the checksum. */

@@ -50,7 +50,8 @@ struct debug;
  * debug_of_file() is called.  Of the options, the folders and no_files count;
  * they are borrowed.
  */
-struct debug *debug_new(struct space *sp, const struct target_options *options);
+struct debug *debug_new(struct space *sp,
+			const struct target_options *options);
 void debug_free(struct debug *d);
 
 /* Of a module of the space; never NULL. */
@@ -67,6 +68,13 @@ const struct debug_module *debug_at(struct debug *d, vaddr addr);
  */
 const struct debug_module *debug_of_file(struct debug *d, const char *path,
 					 const uint8_t *id, unsigned id_len);
+
+/*
+ * The bytes of a section of a file, and its address there.  False if there is
+ * none of the name, or if it is compressed and libdw has not unpacked it.
+ */
+bool debug_section(Elf *elf, const char *name, const uint8_t **ret,
+		   uint64_t *ret_size, uint64_t *ret_addr);
 
 /*
  * Files that lie or cannot be used, one sentence each, so far.  Borrowed
