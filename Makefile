@@ -13,7 +13,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	live_file live_fork target_live target_mem \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
-	alloc_glibc
+	alloc_glibc zend_find zend_walk alloc_zend
 ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings reach refs dominate retain \
 	pattern dup strings \

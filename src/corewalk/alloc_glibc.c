@@ -209,11 +209,13 @@ static void walk_one(struct glibc *g, unsigned instance)
 	glibc_walk_arenas(g);
 	if (g->arenas[0].walked < g->arenas[0].system_mem)
 		glibc_walk_pieces(g);
-	if (g->arenas[0].lost)
+	if (g->arenas[0].lost) {
 		heap_note(g->heap, "main-arena-missing", g->arenas[0].id, 0,
 			  0, "%s: the main arena was walked without its "
 			  "lists; chunks in its fastbins count as in use",
 			  why_lost(g));
+		heap_note_is_grave(g->heap);
+	}
 	glibc_settle_tcaches(g);
 	glibc_mark_lists(g);
 	glibc_add_settings(g);

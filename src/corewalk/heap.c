@@ -95,6 +95,12 @@ uint32_t heap_add_allocator(struct heap *h, const char *name,
 	return (uint32_t)(h->n_allocators - 1);
 }
 
+void heap_name_states(struct heap *h, uint32_t allocator,
+		      const char *const *names)
+{
+	h->allocators[allocator].state_names = names;
+}
+
 void heap_add_setting(struct heap *h, uint32_t allocator, const char *name,
 		      uint64_t value, bool is_bytes, bool is_default)
 {
@@ -238,6 +244,11 @@ void heap_note_is_minor(struct heap *h)
 {
 	if (!h->notes_dropped)
 		h->notes[h->n_notes - 1].minor = true;
+}
+
+void heap_note_is_grave(struct heap *h)
+{
+	h->notes[h->n_notes - 1].grave = true;
 }
 
 static int compare_extents(const void *a, const void *b)
@@ -410,11 +421,13 @@ static void check_sums(struct heap *h)
 
 		for (int s = 0; s < BLOCK_STATES; s++)
 			sum += a->state[s].bytes;
-		if (sum != a->extent_bytes)
-			heap_note(h, "sum", (uint32_t)i, a->addr, 0,
-				  "%s: %llu bytes add up to %llu", a->name,
-				  (unsigned long long)a->extent_bytes,
-				  (unsigned long long)sum);
+		if (sum == a->extent_bytes)
+			continue;
+		heap_note(h, "sum", (uint32_t)i, a->addr, 0,
+			  "%s: %llu bytes add up to %llu", a->name,
+			  (unsigned long long)a->extent_bytes,
+			  (unsigned long long)sum);
+		heap_note_is_grave(h);
 	}
 }
 
@@ -438,6 +451,15 @@ void heap_finish(struct heap *h)
 	for (size_t i = 0; i < h->n_extents; i++)
 		tally(h, &h->extents[i]);
 	check_sums(h);
+}
+
+const char *heap_state_name(const struct heap *h, uint32_t arena,
+			    enum block_state state)
+{
+	const char *const *own =
+		h->allocators[h->arenas[arena].allocator].state_names;
+
+	return own && own[state] ? own[state] : block_state_name(state);
 }
 
 const struct heap_extent *heap_extent_at(struct heap *h, vaddr addr)

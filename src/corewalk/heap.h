@@ -135,6 +135,7 @@ struct heap_allocator {
 	const char *name;	/* static: "glibc" */
 	char *version;		/* owned: "2.35 to 2.41" */
 	char *evidence;		/* owned; one line, no newline */
+	const char *const *state_names;	/* static; see heap_name_states() */
 	struct setting *settings;	/* owned */
 	size_t n_settings, cap_settings;
 	uint64_t mmapped_claimed_bytes, mmapped_claimed_blocks;
@@ -153,6 +154,7 @@ struct heap_note {
 	vaddr addr;
 	uint64_t skipped_bytes;	/* not decoded because of it */
 	bool minor;		/* accounting is not affected */
+	bool grave;		/* blocks are missing or in a wrong state */
 	char *text;		/* owned; no newline, safe for a terminal */
 };
 enum { HEAP_NO_ARENA = UINT32_MAX, HEAP_MAX_NOTES = 10000 };
@@ -187,6 +189,12 @@ uint32_t heap_add_allocator(struct heap *h, const char *name,
 			    const char *version, const char *evidence);
 void heap_add_setting(struct heap *h, uint32_t allocator, const char *name,
 		      uint64_t value, bool is_bytes, bool is_default);
+/*
+ * What this allocator calls the states, BLOCK_STATES of them, NULL where it is
+ * as glibc's; static.
+ */
+void heap_name_states(struct heap *h, uint32_t allocator,
+		      const char *const *names);
 /* The struct arena pointer is valid until the next call. */
 struct arena *heap_add_arena(struct heap *h, uint32_t allocator,
 			     vaddr addr, const char *fmt, ...)
@@ -259,6 +267,8 @@ void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 
 /* The note just made does not affect accounting. */
 void heap_note_is_minor(struct heap *h);
+/* The report is not complete because of it, although all bytes are decoded. */
+void heap_note_is_grave(struct heap *h);
 
 /*
  * Sort the extents, so that heap_find and heap_extent_at work before
@@ -269,6 +279,10 @@ void heap_sort(struct heap *h);
 void heap_finish(struct heap *h);
 
 /* For readers. */
+
+/* The same, or what the arena's allocator calls it. */
+const char *heap_state_name(const struct heap *h, uint32_t arena,
+			    enum block_state state);
 
 /* The block that holds addr, in any state; false if none does. */
 bool heap_find(struct heap *h, vaddr addr, struct block *ret);

@@ -59,7 +59,7 @@ bool blocks_want_reach(const struct filter *filter)
  */
 struct words {
 	struct str pool;
-	struct cell state[BLOCK_STATES];
+	struct cell (*state)[BLOCK_STATES];	/* owned; by arena */
 	struct cell *arena;	/* owned; by arena */
 	struct cell *allocator;	/* owned; by arena */
 	struct cell grade[REACH_GRADES];
@@ -85,13 +85,15 @@ static void words_init(struct words *w, const struct heap *h)
 		w->grade[g] = add_word(w, reach_grade_name(g));
 	if (w->reach)
 		w->refs = graph_count_refs(w->reach->g);
-	for (int s = 0; s < BLOCK_STATES; s++)
-		w->state[s] = add_word(w, block_state_name(s));
+	w->state = mem_alloc(h->n_arenas * sizeof(*w->state));
 	w->arena = mem_alloc(h->n_arenas * sizeof(*w->arena));
 	w->allocator = mem_alloc(h->n_arenas * sizeof(*w->allocator));
 	for (size_t i = 0; i < h->n_arenas; i++) {
 		const struct arena *a = &h->arenas[i];
 
+		for (int s = 0; s < BLOCK_STATES; s++)
+			w->state[i][s] = add_word(w, heap_state_name(
+				h, (uint32_t)i, (enum block_state)s));
 		w->arena[i] = add_word(w, a->name);
 		w->allocator[i] = add_word(w,
 					   h->allocators[a->allocator].name);
@@ -101,6 +103,7 @@ static void words_init(struct words *w, const struct heap *h)
 static void words_fini(struct words *w)
 {
 	str_fini(&w->pool);
+	free(w->state);
 	free(w->arena);
 	free(w->allocator);
 	free(w->refs);
@@ -148,7 +151,7 @@ static void block_cells(const struct heap *h, const struct words *w,
 	ret[B_ADDRESS] = number(b->addr);
 	ret[B_SIZE] = number(b->size);
 	ret[B_USABLE] = number(b->usable);
-	ret[B_STATE] = w->state[b->state];
+	ret[B_STATE] = w->state[b->arena][b->state];
 	ret[B_ARENA] = w->arena[b->arena];
 	ret[B_MMAPPED] = number(b->mmapped);
 	if (w->wants_thread)

@@ -54,13 +54,15 @@ static void set_extent(struct table *t, const struct heap *h,
 		table_set_text(t, T_ARENA, h->arenas[x->arena].name);
 }
 
-static void set_block(struct table *t, const struct damage_at *a)
+static void set_block(struct table *t, const struct heap *h,
+		      const struct damage_at *a)
 {
 	table_set(t, T_BLOCK, a->block.addr);
 	table_set_signed(t, T_OFFSET, a->offset);
 	table_set(t, T_SIZE, a->block.size);
 	table_set(t, T_USABLE, a->block.usable);
-	table_set_text(t, T_STATE, block_state_name(a->block.state));
+	table_set_text(t, T_STATE, heap_state_name(h, a->block.arena,
+						   a->block.state));
 	if (a->block.mmapped)
 		table_set(t, T_MMAPPED, true);
 	if (a->cache && a->cache->tid)
@@ -94,7 +96,7 @@ static void build_at_object(struct report *r, const struct report_input *in)
 	if (a->extent)
 		set_extent(t, in->heap, a->extent);
 	if (a->has_block)
-		set_block(t, a);
+		set_block(t, in->heap, a);
 	if (a->note_addr)
 		table_set(t, T_NOTE, a->note_addr);
 }
@@ -108,14 +110,14 @@ static const struct column neighbour_columns[E_COLUMNS] = {
 	[E_STATE] = COLUMN("state", "state", TEXT),
 };
 
-static void add_neighbour(struct table *t, const char *which,
-			  const struct block *b)
+static void add_neighbour(struct table *t, const struct heap *h,
+			  const char *which, const struct block *b)
 {
 	table_row(t);
 	table_set_text(t, E_WHICH, which);
 	table_set(t, E_ADDRESS, b->addr);
 	table_set(t, E_SIZE, b->size);
-	table_set_text(t, E_STATE, block_state_name(b->state));
+	table_set_text(t, E_STATE, heap_state_name(h, b->arena, b->state));
 }
 
 /* What lies behind the block may be what could not be decoded. */
@@ -142,11 +144,11 @@ static void build_neighbours(struct report *r, const struct report_input *in)
 				     E_COLUMNS);
 
 	if (a->has_before)
-		add_neighbour(t, "before", &a->before);
+		add_neighbour(t, in->heap, "before", &a->before);
 	if (a->has_block)
-		add_neighbour(t, "this", &a->block);
+		add_neighbour(t, in->heap, "this", &a->block);
 	if (a->has_after)
-		add_neighbour(t, "after", &a->after);
+		add_neighbour(t, in->heap, "after", &a->after);
 	else if (a->has_block)
 		add_undecoded(t, in->heap, a);
 }

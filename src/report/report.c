@@ -292,8 +292,7 @@ bool report_complete(const struct report_input *in)
 	    (!in->heap_found && row[WHERE_ANONYMOUS].bytes))
 		return false;
 	for (size_t i = 0; i < in->heap->n_notes; i++)
-		if (!strcmp(in->heap->notes[i].code, "sum") ||
-		    !strcmp(in->heap->notes[i].code, "main-arena-missing"))
+		if (in->heap->notes[i].grave)
 			return false;
 	return true;
 }

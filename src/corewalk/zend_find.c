@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding the heaps of PHP without symbols and without its file: a chunk lies
+ * at a multiple of 2 MiB and the first word of a main chunk is its own address
+ * plus 64.  The layout of the heap is probed, not looked up: a security update
+ * moved fields within 8.2 and 8.4.
+ */
+#include "corewalk/zend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum {
+	/* Bit 29 is a profiler's, if anybody's. */
+	MARK = 1 << 29,
+	LARGE_RUN = 1 << 30,
+	FIRST_LARGE = LARGE_RUN | 1,	/* the entry of the header page */
+	MAP_BYTES = ZEND_PAGES * 4,
+	FREE_MAP_BYTES = ZEND_PAGES / 8,
+	MAIN_MIN = 280, MAIN_MAX = 640,
+	MAX_RING = 1 << 22,		/* chunks: 8 TiB */
+};
+static const uint32_t SMALL_RUN = UINT32_C(1) << 31;
+
+const uint16_t zend_slot_size[ZEND_BINS] = {
+	8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224,
+	256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792,
+	2048, 2560, 3072,
+};
+
+const uint16_t zend_slot_count[ZEND_BINS] = {
+	512, 256, 170, 128, 102, 85, 73, 64, 51, 42, 36, 32, 25, 21, 18,
+	16, 64, 32, 9, 8, 32, 16, 9, 8, 16, 8, 16, 8, 8, 4,
+};
+
+const uint8_t zend_run_pages[ZEND_BINS] = {
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 5, 3, 1, 1, 5, 3, 2, 2, 5, 3, 7, 4, 5, 3,
+};
+
+static uint32_t u32_at(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static uint64_t u64_at(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* ---- the map of a chunk ---- */
+
+static bool page_taken(const uint8_t *free_map, unsigned page)
+{
+	return free_map[page / 8] >> page % 8 & 1;
+}
+
+/* Pages of the run that an entry begins, and its kind; 0: it begins none. */
+static unsigned run_length(uint32_t entry, unsigned page, unsigned *kind)
+{
+	unsigned n;
+
+	entry &= ~(uint32_t)MARK;
+	if ((entry & (SMALL_RUN | LARGE_RUN)) == SMALL_RUN) {
+		*kind = entry & 31;
+		n = *kind < ZEND_BINS ? zend_run_pages[*kind] : 0;
+	} else if ((entry & (SMALL_RUN | LARGE_RUN)) == LARGE_RUN) {
+		*kind = ZEND_LARGE;
+		n = entry & 0x3ff;
+	} else {
+		n = 0;
+	}
+	return n <= ZEND_PAGES - page ? n : 0;
+}
+
+/* Only heads are cleared when a run is freed: step from head to head. */
+unsigned zend_read_map(const uint8_t *header, const struct zend_layout *at,
+		       struct zend_chunk *ret)
+{
+	const uint8_t *free_map = header + at->map - FREE_MAP_BYTES;
+	unsigned bad = 0;
+
+	ret->head[0] = 0;
+	ret->kind[0] = ZEND_HEADER;
+	for (unsigned page = 1; page < ZEND_PAGES;) {
+		unsigned kind = ZEND_BAD, n = 1, taken = 0;
+
+		if (!page_taken(free_map, page)) {
+			kind = ZEND_FREE;
+		} else {
+			n = run_length(u32_at(header + at->map + 4 * page),
+				       page, &kind);
+			while (taken < n && page_taken(free_map, page + taken))
+				taken++;
+			if (!n || taken < n) {
+				kind = ZEND_BAD;
+				n = 1;
+				bad++;
+			}
+		}
+		for (unsigned k = 0; k < n; k++) {
+			ret->head[page + k] = (uint16_t)page;
+			ret->kind[page + k] = (uint8_t)kind;
+		}
+		page += n;
+	}
+	return bad;
+}
+
+bool zend_is_slot(const struct zend_chunk *c, vaddr addr, unsigned bin)
+{
+	uint64_t off = addr - c->addr;
+	unsigned page = (unsigned)(off / ZEND_PAGE);
+
+	if (off >= ZEND_CHUNK || c->kind[page] != bin)
+		return false;
+	off -= (uint64_t)c->head[page] * ZEND_PAGE;
+	return !(off % zend_slot_size[bin]) &&
+	       off / zend_slot_size[bin] < zend_slot_count[bin];
+}
+
+/* ---- the layout of a heap ---- */
+
+static unsigned free_pages(const uint8_t *header, unsigned map)
+{
+	unsigned n = ZEND_PAGES;
+
+	for (unsigned i = 0; i < FREE_MAP_BYTES; i++)
+		n -= (unsigned)__builtin_popcount(
+			header[map - FREE_MAP_BYTES + i]);
+	return n;
+}
+
+static bool probe_main(const uint8_t *header, vaddr chunk,
+		       struct zend_layout *at)
+{
+	for (unsigned m = MAIN_MIN; m < MAIN_MAX; m += 8)
+		if (u64_at(header + ZEND_HEAP_OFF + m) == chunk) {
+			at->main_chunk = m;
+			return true;
+		}
+	return false;
+}
+
+/*
+ * A count of free pages that agrees with the free map says where it is.  A map
+ * with a few entries that were overwritten is one all the same.
+ */
+static bool probe_map(const uint8_t *header, struct zend_layout *at,
+		      struct zend_chunk *scratch)
+{
+	unsigned first = ZEND_HEAP_OFF + at->main_chunk + 104;
+	unsigned least = ZEND_PAGES / 8;
+	struct zend_layout try = *at;
+
+	for (unsigned k = first; k <= ZEND_PAGE - MAP_BYTES; k += 8) {
+		unsigned f = 24, bad;
+
+		if ((u32_at(header + k) & ~(uint32_t)MARK) != FIRST_LARGE ||
+		    !(header[k - FREE_MAP_BYTES] & 1))
+			continue;
+		while (f <= 40 && u32_at(header + f) != free_pages(header, k))
+			f += 8;
+		if (f > 40)
+			continue;
+		try.map = k;
+		try.free_pages = f;
+		bad = zend_read_map(header, &try, scratch);
+		if (bad < least) {
+			least = bad;
+			*at = try;
+		}
+	}
+	return at->map != 0;
+}
+
+/* The kind of a free slot's page, read from its own chunk's header. */
+static bool fits_bin(struct space *sp, const struct zend_layout *at,
+		     vaddr heap, vaddr slot, unsigned bin,
+		     struct zend_chunk *scratch)
+{
+	vaddr chunk = round_down(slot, ZEND_CHUNK);
+	const uint8_t *header = space_view(sp, chunk, ZEND_PAGE);
+
+	if (!header || u64_at(header) != heap)
+		return false;
+	if (scratch->addr != chunk) {
+		scratch->addr = chunk;
+		zend_read_map(header, at, scratch);
+	}
+	return zend_is_slot(scratch, slot, bin);
+}
+
+/* Where the heads of the free lists are: where most of them fit. */
+static void probe_slots(struct space *sp, const uint8_t *header, vaddr chunk,
+			struct zend_layout *at, struct zend_chunk *scratch)
+{
+	const uint8_t *heap = header + ZEND_HEAP_OFF;
+	int best = -1000;
+
+	for (unsigned f = 16; f <= 64; f += 8) {
+		unsigned good = 0, bad = 0;
+
+		for (unsigned b = 0; b < ZEND_BINS; b++) {
+			vaddr slot = u64_at(heap + f + 8 * b);
+
+			if (!slot)
+				continue;
+			if (fits_bin(sp, at, chunk + ZEND_HEAP_OFF, slot, b,
+				     scratch))
+				good++;
+			else
+				bad++;
+		}
+		if ((int)good - 3 * (int)bad > best) {
+			best = (int)good - 3 * (int)bad;
+			at->free_slot = f;
+			at->good = good;
+			at->bad = bad;
+		}
+	}
+	if (at->good)
+		return;
+	/* A fresh heap: real size and its peak are the same, whole pages. */
+	for (unsigned f = 32; f <= 40; f += 8) {
+		uint64_t real = u64_at(heap + f + 240);
+
+		if (real && !(real % ZEND_PAGE) &&
+		    real == u64_at(heap + f + 248))
+			at->free_slot = f;
+	}
+}
+
+/* Which formula the last words of free slots follow. */
+static void probe_shadow(struct space *sp, const uint8_t *header,
+			 struct zend_layout *at)
+{
+	const uint8_t *heap = header + ZEND_HEAP_OFF;
+	uint64_t key = u64_at(heap + 32);
+	unsigned seen = 0, swapped = 0, placed = 0;
+
+	at->shadow = ZEND_SHADOW_NONE;
+	if (at->free_slot != 40)
+		return;
+	for (unsigned b = 1; b < ZEND_BINS; b++) {
+		vaddr slot = u64_at(heap + at->free_slot + 8 * b);
+		uint64_t next, last;
+
+		for (int i = 0; i < 3 && slot; i++, slot = next) {
+			vaddr end = slot + zend_slot_size[b] - 8;
+
+			if (!space_u64(sp, slot, &next) || !next ||
+			    !space_u64(sp, end, &last))
+				break;
+			seen++;
+			last ^= __builtin_bswap64(next) ^ key;
+			swapped += last == 0;
+			placed += last == end;
+		}
+	}
+	if (swapped * 2 > seen)
+		at->shadow = ZEND_SHADOW_SWAPPED;
+	else if (placed * 2 > seen)
+		at->shadow = ZEND_SHADOW_PLACED;
+}
+
+static void read_fields(const uint8_t *header, struct zend_heap *z)
+{
+	const uint8_t *heap = header + ZEND_HEAP_OFF;
+	const uint8_t *sizes = heap + z->at.free_slot + 8 * ZEND_BINS;
+	const uint8_t *main_chunk = heap + z->at.main_chunk;
+
+	z->custom = u32_at(heap);
+	z->size = u64_at(heap + 16);
+	z->key = u64_at(heap + 32);
+	z->real_size = u64_at(sizes);
+	z->real_peak = u64_at(sizes + 8);
+	z->limit = u64_at(sizes + 16);
+	z->n_ring = u32_at(main_chunk + 16);
+	z->n_cache = u32_at(main_chunk + 24);
+}
+
+/* Does the ring come back to the main chunk, each chunk of this heap? */
+static bool ring_closes(struct space *sp, const struct zend_heap *z)
+{
+	vaddr chunk = z->main_chunk;
+
+	for (unsigned n = 0; n < MAX_RING; n++) {
+		const uint8_t *header = space_view(sp, chunk, ZEND_PAGE);
+
+		if (!header || u64_at(header) != z->addr)
+			return false;
+		chunk = u64_at(header + 8);
+		if (chunk == z->main_chunk)
+			return n + 1 == z->n_ring;
+		if (chunk % ZEND_CHUNK)
+			return false;
+	}
+	return false;
+}
+
+/*
+ * A broken ring is damage, not another layout, if the free lists fit: then
+ * the walk says what is missing.
+ */
+static bool probe_heap(struct space *sp, vaddr chunk, struct zend_heap *z,
+		       char *near, size_t near_size)
+{
+	const uint8_t *header = space_view(sp, chunk, ZEND_PAGE);
+	struct zend_chunk scratch = { 0 };
+	const char *missing = NULL;
+
+	*z = (struct zend_heap){
+		.main_chunk = chunk, .addr = chunk + ZEND_HEAP_OFF,
+	};
+	if (!header)
+		return false;
+	if (!probe_main(header, chunk, &z->at))
+		missing = "but no pointer to its main chunk";
+	else if (!probe_map(header, &z->at, &scratch))
+		missing = "but no map of pages that fits";
+	if (!missing) {
+		probe_slots(sp, header, chunk, &z->at, &scratch);
+		probe_shadow(sp, header, &z->at);
+		read_fields(header, z);
+		if (!ring_closes(sp, z) && z->at.good <= 3 * z->at.bad)
+			missing = "but its ring of chunks does not close";
+	}
+	if (missing)
+		snprintf(near, near_size, "0x%llx looks like a chunk, %s",
+			 (unsigned long long)chunk, missing);
+	return !missing;
+}
+
+size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
+		 size_t near_size)
+{
+	struct zend_heap *all = NULL, z;
+	size_t n = 0, cap = 0;
+
+	*ret = NULL;
+	for (size_t i = 0; sp->word == 8 && i < sp->n_segs; i++) {
+		const struct seg *seg = &sp->segs[i];
+		vaddr end = seg->start + seg->avail, at;
+		uint64_t word;
+
+		if (!space_seg_anon(seg) || !(seg->flags & SEG_W))
+			continue;
+		for (at = seg->start; at < end; at += ZEND_CHUNK) {
+			at = space_next_stored(sp, round_up(at, ZEND_CHUNK));
+			if (at >= end)
+				break;
+			at = round_down(at, ZEND_CHUNK);
+			if (at < seg->start || !space_u64(sp, at, &word) ||
+			    word != at + ZEND_HEAP_OFF ||
+			    n == ZEND_LIMIT_HEAPS)
+				continue;
+			if (probe_heap(sp, at, &z, near, near_size))
+				MEM_PUSH(all, n, cap) = z;
+		}
+	}
+	*ret = all;
+	return n;
+}
+
+/* ---- which PHP it is ---- */
+
+static const struct {
+	uint32_t api;
+	const char *release;
+} releases[] = {
+	{ 20151012, "7.0" }, { 20160303, "7.1" }, { 20170718, "7.2" },
+	{ 20180731, "7.3" }, { 20190902, "7.4" }, { 20200930, "8.0" },
+	{ 20210902, "8.1" }, { 20220829, "8.2" }, { 20230831, "8.3" },
+	{ 20240924, "8.4" }, { 20250925, "8.5" }, { 20260924, "8.6" },
+};
+
+const char *zend_release(uint32_t api)
+{
+	for (size_t i = 0; i < countof(releases); i++)
+		if (releases[i].api == api)
+			return releases[i].release;
+	return NULL;
+}
+
+/* struct zend_module_entry: its size, API, debug, zts; the name at 32. */
+static void look_for_modules(struct space *sp, const uint8_t *p, uint64_t n,
+			     struct zend_php *ret)
+{
+	enum { ENTRY = 168 };
+	char name[64];
+
+	for (uint64_t i = 0; i + ENTRY <= n; i += 8) {
+		uint32_t api;
+
+		if (p[i] != ENTRY || p[i + 1] || p[i + 8] > 1 || p[i + 9] > 1)
+			continue;
+		api = u32_at(p + i + 4);
+		if (!zend_release(api) ||
+		    !space_string(sp, u64_at(p + i + 32), name, 63) ||
+		    (ret->api && ret->api != api))
+			continue;
+		ret->api = api;
+		ret->debug = p[i + 8];
+		ret->zts = p[i + 9];
+		ret->modules++;
+	}
+}
+
+void zend_find_php(struct space *sp, struct zend_php *ret)
+{
+	*ret = (struct zend_php){ 0 };
+	for (size_t i = 0; i < sp->n_segs; i++) {
+		const struct seg *seg = &sp->segs[i];
+		uint64_t n;
+		const uint8_t *p;
+
+		if (!(seg->flags & SEG_W) || seg->flags & SEG_SHARED ||
+		    !space_module(sp, seg->start))
+			continue;
+		p = space_view_max(sp, seg->start, &n);
+		if (p)
+			look_for_modules(sp, p, min_u64(n, seg->avail), ret);
+	}
+}
