@@ -139,18 +139,38 @@ static bool top_is_sane(struct space *sp, vaddr word)
 	return !space_word(sp, word - 2 * sp->word, &top) || !top;
 }
 
-enum type_known vtable_class(struct space *sp, struct symbols *symbols,
-			     vaddr word, struct str *ret)
+enum type_known vtable_mangled(struct space *sp, struct symbols *symbols,
+			       vaddr word, struct str *ret)
 {
+	char name[NAME_MAX_LEN + 1];
 	struct symbol symbol;
+	vaddr info;
 
 	if (symbols_find(symbols, word, &symbol) &&
 	    !strncmp(symbol.name, "_ZTV", 4) &&
 	    word - symbol.start >= 2 * sp->word && top_is_sane(sp, word)) {
-		add_class(symbol.name + 4, ret);
+		str_adds(ret, symbol.name + 4);
 		return TYPE_VTABLE;
 	}
-	return vtable_rtti(sp, word, ret) ? TYPE_RTTI : TYPE_UNKNOWN;
+	if (!vtable_at(sp, word, &info) || !is_class_info(sp, info) ||
+	    !info_name(sp, info, name))
+		return TYPE_UNKNOWN;
+	str_adds(ret, name);
+	return TYPE_RTTI;
+}
+
+enum type_known vtable_class(struct space *sp, struct symbols *symbols,
+			     vaddr word, struct str *ret)
+{
+	struct str mangled;
+	enum type_known known;
+
+	str_init(&mangled);
+	known = vtable_mangled(sp, symbols, word, &mangled);
+	if (known != TYPE_UNKNOWN)
+		add_class(mangled.text, ret);
+	str_fini(&mangled);
+	return known;
 }
 
 /* ---- C ---- */

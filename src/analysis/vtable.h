@@ -29,6 +29,10 @@
 enum type_known vtable_class(struct space *sp, struct symbols *symbols,
 			     vaddr word, struct str *ret);
 
+/* The same with the mangled name that type_info has: "3Foo", "N2ns3FooE". */
+enum type_known vtable_mangled(struct space *sp, struct symbols *symbols,
+			       vaddr word, struct str *ret);
+
 /* By type_info alone, as in a stripped program. */
 bool vtable_rtti(struct space *sp, vaddr word, struct str *ret);
 
