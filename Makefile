@@ -14,7 +14,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc zend_find zend_walk alloc_zend
-ANALYSIS = stored stack where usage fragment abortmsg fill damage standout \
+ANALYSIS = stored stack usage residency where fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings reach refs dominate retain \
 	pattern dup strings \
 	types text vtable shape content census_scan census_name census

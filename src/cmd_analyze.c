@@ -312,9 +312,9 @@ static bool write_report(struct run *run, struct err *err)
 	if (run->args.blocks) {
 		progress_phase(&run->progress, "writing blocks");
 		progress_fini(&run->progress);
-		blocks_write(&run->subject.heap, run->subject.input.reach,
-			     run->options.filter, max_blocks(run),
-			     run->options.format, &run->out);
+		blocks_write(run->subject.sp, &run->subject.heap,
+			     run->subject.input.reach, run->options.filter,
+			     max_blocks(run), run->options.format, &run->out);
 		return true;
 	}
 	report_init(&report, &run->options);

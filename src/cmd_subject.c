@@ -52,7 +52,7 @@ void subject_init(struct subject *s)
 	s->input = (struct report_input){
 		.heap = &s->heap, .where = &s->where, .usage = &s->usage,
 		.fragment = &s->fragment, .damage = &s->damage,
-		.standout = &s->standout,
+		.standout = &s->standout, .residency = &s->residency,
 	};
 }
 
@@ -70,6 +70,7 @@ void subject_fini(struct subject *s)
 	standout_fini(&s->standout);
 	damage_fini(&s->damage);
 	fragment_fini(&s->fragment);
+	residency_fini(&s->residency);
 	usage_fini(&s->usage);
 	where_fini(&s->where);
 	heap_fini(&s->heap);
@@ -190,6 +191,7 @@ void subject_analyse(struct subject *s)
 	};
 
 	usage_init(&s->usage, &s->heap, USAGE_ALL_ARENAS);
+	residency_init(&s->residency, s->sp, &s->heap, &s->usage);
 	fragment_init(&s->fragment, s->sp, &s->heap);
 	damage_init(&s->damage, s->sp, &s->heap);
 	standout_init(&s->standout, &in);

@@ -10,6 +10,7 @@
 #include "analysis/fragment.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
+#include "analysis/residency.h"
 #include "analysis/retain.h"
 #include "analysis/standout.h"
 #include "analysis/strings.h"
@@ -46,6 +47,7 @@ struct subject {
 	struct where where;
 	struct usage usage;
 	struct fragment fragment;
+	struct residency_heap residency;	/* of usage too */
 	struct damage damage;
 	struct standout standout;
 	struct refs_names names;

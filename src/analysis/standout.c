@@ -304,7 +304,6 @@ static void rule_data(struct judge *j)
 		     size(map->row[WHERE_DATA]).text, map->what);
 }
 
-/* Untouched pages of a kernel's core are holes in the file. */
 /*
  * Is there heap of which the core stores nothing at all?  Then it does not
  * tell memory that was never touched from what its program kept out.
@@ -317,19 +316,28 @@ static bool kept_out(const struct judge *j)
 		if (!sp->segs[i].stored && space_seg_anon(&sp->segs[i]) &&
 		    (sp->segs[i].flags & SEG_W) &&
 		    heap_extent_at(j->in->heap, sp->segs[i].start))
-			return strcmp(sp->kind, "process") != 0;
+			return true;
 	return false;
+}
+
+static bool is_much_of_used(const struct judge *j, uint64_t bytes)
+{
+	return bytes >= BYTES_MIN &&
+	       num_share(bytes, j->in->where->row[WHERE_USED].bytes) >=
+	       SHARE_MIN;
 }
 
 static void rule_untouched(struct judge *j)
 {
 	const struct where_amount *used = &j->in->where->row[WHERE_USED];
-	uint64_t bytes = used->bytes - used->stored;
+	bool known = space_pages_known(j->in->sp);
+	uint64_t bytes = known ? used->pages.absent + used->pages.zero :
+			 used->bytes - used->stored;
 
-	if (j->in->sp->holes != HOLES_KEPT || bytes < BYTES_MIN ||
-	    num_share(bytes, used->bytes) < SHARE_MIN)
+	if ((!known && j->in->sp->holes != HOLES_KEPT) ||
+	    !is_much_of_used(j, bytes))
 		return;
-	if (kept_out(j))
+	if (!known && kept_out(j))
 		standout_add(j->s, "untouched", bytes,
 			     "%s of the blocks in use is not in the file: it "
 			     "was never touched, or the program keeps it out "
@@ -338,6 +346,17 @@ static void rule_untouched(struct judge *j)
 		standout_add(j->s, "untouched", bytes,
 			     "%s of the blocks in use was never touched and "
 			     "costs no memory.", size(bytes).text);
+}
+
+static void rule_swapped(struct judge *j)
+{
+	uint64_t bytes = j->in->where->row[WHERE_USED].pages.swapped;
+
+	if (is_much_of_used(j, bytes))
+		standout_add(j->s, "swapped", bytes,
+			     "%s of the blocks in use is in swap; the program "
+			     "waits for it when it uses it again.",
+			     size(bytes).text);
 }
 
 static void rule_one_size(struct judge *j)
@@ -554,7 +573,7 @@ void standout_init(struct standout *s, const struct standout_input *in)
 	static void (*const rules[])(struct judge *) = {
 		rule_damage, rule_undecoded, rule_trimmable, rule_pinned,
 		rule_anonymous, rule_cached, rule_arenas, rule_stacks,
-		rule_data, rule_untouched, rule_one_size,
+		rule_data, rule_untouched, rule_swapped, rule_one_size,
 	};
 	struct judge j = { .s = s, .in = in, .total = in->where->total.stored };
 

@@ -17,6 +17,7 @@
 
 #include "base/types.h"
 #include "corewalk/heap.h"
+#include "corewalk/pages.h"
 #include "corewalk/space.h"
 
 enum { USAGE_EXACT = 65536, USAGE_ALL_ARENAS = UINT32_MAX };
@@ -27,6 +28,8 @@ struct usage_class {
 	struct tally mmapped;	/* in use, a mapping of their own */
 	struct tally used;	/* state[BLOCK_USED] and mmapped */
 	struct tally free;	/* all free states */
+	/* Of used, free, and the allocator's; 0 until residency_init(). */
+	struct residency used_pages, free_pages, own_pages;
 	vaddr example;		/* user address of its first block in use, or */
 				/* of its first block if none is */
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/planes.h"
+#include "analysis/residency.h"
 #include "analysis/stack.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
@@ -53,7 +54,8 @@ struct filler {
 	struct space *sp;
 	struct heap *h;
 	size_t extent, stack;	/* the first one that ends behind us */
-	struct planes_cursor bytes_at, holes_at;	/* in that extent */
+	/* In that extent. */
+	struct planes_cursor bytes_at, holes_at, pages_at;
 	uint32_t *n_blocks;	/* owned; EXTENT_BLOCKS, by arena */
 	vaddr break_start, break_end;	/* where the brk heap can be */
 	uint32_t break_file;	/* of the program; SEG_NO_FILE */
@@ -329,6 +331,7 @@ static bool join_map(struct where_map *last, const struct where_map *map)
 		return false;
 	last->end = map->end;
 	last->stored += map->stored;
+	residency_add(&last->pages, &map->pages);
 	last->flags |= map->flags;
 	last->mappings += map->mappings;
 	for (int i = 0; i < WHERE_ROWS; i++)
@@ -362,22 +365,26 @@ static void end_map(struct filler *f)
 /* ---- the rows ---- */
 
 static void count(struct filler *f, enum where_row row, uint64_t bytes,
-		  uint64_t stored)
+		  uint64_t stored, const struct residency *pages)
 {
 	f->w->row[row].bytes += bytes;
 	f->w->row[row].stored += stored;
+	residency_add(&f->w->row[row].pages, pages);
 	f->map.row[row] += bytes;
+	residency_add(&f->map.pages, pages);
 }
 
 static void count_blocks(struct filler *f, const struct piece *p)
 {
 	const struct heap_extent *x = p->extent;
 	uint64_t bytes[BLOCK_STATES] = { 0 }, missing[BLOCK_STATES] = { 0 };
+	struct residency pages[BLOCK_STATES] = { { 0 } };
+	bool known = space_pages_known(f->sp);
 	bool whole = p->start == x->start && p->end == x->end;
 
 	if (f->bytes_at.x != x) {
 		planes_seek(&f->bytes_at, x);
-		f->holes_at = f->bytes_at;
+		f->holes_at = f->pages_at = f->bytes_at;
 	}
 	/* heap_finish() has added up this one extent already. */
 	if (whole && f->n_blocks[x->arena] == 1)
@@ -386,21 +393,32 @@ static void count_blocks(struct filler *f, const struct piece *p)
 	else
 		planes_bytes(&f->bytes_at, p->start, p->end, bytes);
 	stored_missing(f->sp, &f->holes_at, p->start, p->end, missing);
-	for (int s = 0; s < BLOCK_STATES; s++)
+	if (known)
+		residency_of_states(f->sp, &f->pages_at, p->start, p->end,
+				    pages);
+	for (int s = 0; s < BLOCK_STATES; s++) {
+		if (known)
+			residency_rest(&pages[s], bytes[s]);
 		count(f, row_of_state((enum block_state)s), bytes[s],
-		      bytes[s] - missing[s]);
+		      bytes[s] - missing[s], &pages[s]);
+	}
 }
 
 static void count_piece(struct filler *f, const struct piece *p)
 {
+	struct residency pages = { 0 };
+
 	note_thing(f, p->thing);
 	if (!f->map.is_private)
 		return;
-	if (p->extent && p->extent->kind == EXTENT_BLOCKS)
+	if (p->extent && p->extent->kind == EXTENT_BLOCKS) {
 		count_blocks(f, p);
-	else
-		count(f, p->row, p->end - p->start,
-		      space_stored(f->sp, p->start, p->end));
+		return;
+	}
+	if (space_pages_known(f->sp))
+		space_residency(f->sp, p->start, p->end, &pages);
+	count(f, p->row, p->end - p->start,
+	      space_stored(f->sp, p->start, p->end), &pages);
 }
 
 static struct thing thing_of_extent(const struct heap_extent *x)
@@ -556,8 +574,11 @@ static void find_break(struct filler *f)
 static void count_seg(struct filler *f, const struct seg *seg)
 {
 	struct piece p = { 0 };
+	struct residency pages = { 0 };
 
 	begin_map(f, seg);
+	if (space_pages_known(f->sp))
+		space_residency(f->sp, seg->start, seg->end, &pages);
 	for (vaddr at = seg->start; at < seg->end; at = p.end) {
 		next_piece(f, seg, at, &p);
 		count_piece(f, &p);
@@ -565,6 +586,9 @@ static void count_seg(struct filler *f, const struct seg *seg)
 	if (f->map.is_private) {
 		f->w->total.bytes += seg->end - seg->start;
 		f->w->total.stored += f->map.stored;
+		residency_add(&f->w->total.pages, &pages);
+	} else {
+		f->map.pages = pages;
 	}
 	end_map(f);
 }
@@ -599,18 +623,24 @@ void where_fini(struct where *w)
 
 bool where_check(const struct where *w, int64_t *ret_off)
 {
-	uint64_t bytes = 0, stored = 0;
+	struct where_amount sum = { 0 };
+	uint64_t off[4];
 
 	for (int i = 0; i < WHERE_ROWS; i++) {
-		bytes += w->row[i].bytes;
-		stored += w->row[i].stored;
+		sum.bytes += w->row[i].bytes;
+		sum.stored += w->row[i].stored;
+		residency_add(&sum.pages, &w->row[i].pages);
 	}
-	if (bytes == w->total.bytes && stored == w->total.stored)
-		return true;
-	*ret_off = (int64_t)(bytes != w->total.bytes ?
-			     bytes - w->total.bytes :
-			     stored - w->total.stored);
-	return false;
+	off[0] = sum.bytes - w->total.bytes;
+	off[1] = sum.stored - w->total.stored;
+	off[2] = sum.pages.resident - w->total.pages.resident;
+	off[3] = sum.pages.swapped - w->total.pages.swapped;
+	for (size_t i = 0; i < countof(off); i++)
+		if (off[i]) {
+			*ret_off = (int64_t)off[i];
+			return false;
+		}
+	return true;
 }
 
 const struct where_stack *where_stack_at(const struct where *w, vaddr addr)

@@ -8,16 +8,19 @@
  * mappings: one mapping, or a few adjacent ones of the same thing.
  *
  * Invariant: the rows' bytes add up to the private bytes, and so do their
- * stored bytes.  where_check() verifies it in release builds too.
+ * stored, resident and swapped bytes.  where_check() verifies it in release
+ * builds too.
  *
  * Cost.  Proportional to mappings, extents and holes in the file; blocks are
- * looked at only where a hole lies among them.
+ * looked at only where a hole lies among them, or a page that is not just
+ * resident.
  */
 #ifndef ANALYSIS_WHERE_H
 #define ANALYSIS_WHERE_H
 
 #include "base/types.h"
 #include "corewalk/heap.h"
+#include "corewalk/pages.h"
 #include "corewalk/space.h"
 
 enum where_row {
@@ -36,6 +39,8 @@ enum { WHERE_ROWS = 9 };
 struct where_amount {
 	uint64_t bytes;
 	uint64_t stored;	/* of them really in the file: space_stored */
+	/* Where their pages are; 0 where that is not known of each page. */
+	struct residency pages;
 };
 
 struct where_stack {
@@ -51,6 +56,7 @@ enum { WHERE_NO_THREAD = UINT32_MAX };
 struct where_map {
 	vaddr start, end;
 	uint64_t stored;
+	struct residency pages;	/* the sum over the rows, if private */
 	uint32_t flags;		/* enum seg_flag, of all its mappings */
 	uint32_t mappings;	/* how many it stands for */
 	bool is_private;
@@ -80,7 +86,8 @@ void where_fini(struct where *w);
 
 /*
  * The rows add up.  If they do not, *ret_off gets rows minus total in bytes
- * (or in stored bytes, if only those differ): a finding to report.
+ * (or in stored, resident or swapped ones, if only those differ): a finding to
+ * report.
  */
 bool where_check(const struct where *w, int64_t *ret_off) MUST_CHECK;
 

@@ -62,7 +62,7 @@ static size_t first_run(struct space *sp, vaddr addr)
 	return lo;
 }
 
-static void add_pages(struct residency *r, uint32_t flags, uint64_t bytes)
+void residency_add_pages(struct residency *r, uint32_t flags, uint64_t bytes)
 {
 	if (flags & PAGE_SWAPPED) {
 		r->swapped += bytes;
@@ -78,25 +78,35 @@ static void add_pages(struct residency *r, uint32_t flags, uint64_t bytes)
 	}
 }
 
+struct page_piece space_pages_at(struct space *sp, vaddr addr)
+{
+	size_t i = first_run(sp, addr);
+	struct page_piece ret = { .end = UINT64_MAX };
+
+	if (i < sp->n_pages) {
+		sp->last_run = i;
+		ret.end = sp->pages[i].start;
+		if (ret.end <= addr)
+			return (struct page_piece){
+				sp->pages[i].start, run_end(sp, &sp->pages[i]),
+				sp->pages[i].flags,
+			};
+	}
+	if (i)
+		ret.start = run_end(sp, &sp->pages[i - 1]);
+	return ret;
+}
+
 /* Of [from, to), which is mapped. */
 static void known(struct space *sp, vaddr from, vaddr to, struct residency *r)
 {
-	uint64_t listed = 0;
-	size_t i;
+	while (from < to) {
+		struct page_piece p = space_pages_at(sp, from);
+		vaddr end = min_u64(to, p.end);
 
-	for (i = first_run(sp, from); i < sp->n_pages; i++) {
-		const struct page_run *run = &sp->pages[i];
-		uint64_t bytes;
-
-		if (run->start >= to)
-			break;
-		bytes = min_u64(to, run_end(sp, run)) -
-			max_u64(from, run->start);
-		add_pages(r, run->flags, bytes);
-		listed += bytes;
-		sp->last_run = i;
+		residency_add_pages(r, p.flags, end - from);
+		from = end;
 	}
-	r->absent += to - from - listed;
 }
 
 /* The same by the holes of a core. */

@@ -55,6 +55,18 @@ bool space_pages_known(const struct space *sp);
 void space_residency(struct space *sp, vaddr start, vaddr end,
 		     struct residency *ret);
 
+/* A range of which all pages are of the same kind; nothing about mappings. */
+struct page_piece {
+	vaddr start, end;
+	uint32_t flags;		/* enum page_flag; 0: absent */
+};
+
+/* The widest one that holds addr, if each page is known. */
+struct page_piece space_pages_at(struct space *sp, vaddr addr);
+
+/* So many bytes of pages with these flags. */
+void residency_add_pages(struct residency *r, uint32_t flags, uint64_t bytes);
+
 /* Adds b to a. */
 void residency_add(struct residency *a, const struct residency *b);
 

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/residency.h"
 #include "base/mem.h"
 
 enum {
 	B_ADDRESS, B_SIZE, B_USABLE, B_STATE, B_ARENA, B_MMAPPED, B_THREAD,
-	B_LEAKED, B_GRADE, B_REFS, B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
+	B_LEAKED, B_GRADE, B_REFS, B_RESIDENT, B_SWAPPED, B_ALLOCATOR, B_USED,
+	B_FREE, B_COLUMNS
 };
 
 static const char *const state_words[] = {
@@ -33,6 +35,8 @@ static const struct column columns[B_COLUMNS] = {
 	[B_GRADE] = COLUMN("leak_grade", "", TEXT, .flags = COLUMN_NO_TEXT,
 			   .words = grade_words),
 	[B_REFS] = COLUMN("refs", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[B_RESIDENT] = COLUMN("resident", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[B_SWAPPED] = COLUMN("swapped", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[B_ALLOCATOR] = COLUMN("allocator", "", TEXT,
 			       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 	[B_USED] = COLUMN("used", "", FLAG,
@@ -66,6 +70,8 @@ struct words {
 	bool wants_thread;	/* somebody looks at the thread */
 	const struct reach *reach;	/* borrowed; or NULL */
 	uint32_t *refs;		/* owned; by number in the index, or NULL */
+	struct residency_cursor at;
+	struct residency pages;	/* of the block at hand */
 };
 
 static struct cell add_word(struct words *w, const char *text)
@@ -78,8 +84,10 @@ static struct cell add_word(struct words *w, const char *text)
 	return c;
 }
 
-static void words_init(struct words *w, const struct heap *h)
+static void words_init(struct words *w, struct space *sp,
+		       const struct heap *h)
 {
+	residency_seek(&w->at, sp);
 	str_init(&w->pool);
 	for (int g = 0; w->reach && g < REACH_GRADES; g++)
 		w->grade[g] = add_word(w, reach_grade_name(g));
@@ -145,7 +153,18 @@ static void reach_cells(const struct words *w, const struct block *b,
 	ret[B_REFS].u = w->refs[node];
 }
 
-static void block_cells(const struct heap *h, const struct words *w,
+static void page_cells(struct words *w, const struct block *b,
+		       struct cell ret[B_COLUMNS])
+{
+	if (!w->at.sp)
+		return;
+	w->pages = (struct residency){ 0 };
+	residency_of(&w->at, b->start, b->start + b->size, &w->pages);
+	ret[B_RESIDENT] = number(w->pages.resident);
+	ret[B_SWAPPED] = number(w->pages.swapped);
+}
+
+static void block_cells(const struct heap *h, struct words *w,
 			const struct block *b, struct cell ret[B_COLUMNS])
 {
 	ret[B_ADDRESS] = number(b->addr);
@@ -158,6 +177,7 @@ static void block_cells(const struct heap *h, const struct words *w,
 		ret[B_THREAD] = thread_cell(h, b);
 	if (w->reach)
 		reach_cells(w, b, ret);
+	page_cells(w, b, ret);
 	ret[B_ALLOCATOR] = w->allocator[b->arena];
 	ret[B_USED] = number(b->state == BLOCK_USED);
 	ret[B_FREE] = number(block_state_free(b->state));
@@ -234,6 +254,12 @@ static char *put_json(char *to, const struct words *w,
 		to = put_word(to, w, &c[B_GRADE]);
 		to = PUT(to, "\"");
 	}
+	if (c[B_RESIDENT].known) {
+		to = PUT(to, ",\"resident\":");
+		to = put_decimal(to, c[B_RESIDENT].u);
+		to = PUT(to, ",\"swapped\":");
+		to = put_decimal(to, c[B_SWAPPED].u);
+	}
 	return PUT(to, "}\n");
 }
 
@@ -263,6 +289,12 @@ static char *put_csv(char *to, const struct words *w, const struct cell *c)
 	} else {
 		to = PUT(to, ",,");
 	}
+	to = PUT(to, ",");
+	if (c[B_RESIDENT].known)
+		to = put_decimal(to, c[B_RESIDENT].u);
+	to = PUT(to, ",");
+	if (c[B_SWAPPED].known)
+		to = put_decimal(to, c[B_SWAPPED].u);
 	return PUT(to, "\n");
 }
 
@@ -298,7 +330,7 @@ static char *put_text(char *to, const struct words *w, const struct cell *c)
 	return PUT(to, "\n");
 }
 
-/* No line is longer: five numbers, two names of at most 40, the words. */
+/* No line is longer: seven numbers, two names of at most 40, the words. */
 enum { LINE_MAX_BYTES = 512 };
 
 static void write_head(enum report_format format, struct out *o)
@@ -329,7 +361,8 @@ static void write_block(const struct words *w, const struct cell *cells,
 	out_done(o, (size_t)(end - start));
 }
 
-uint64_t blocks_write(const struct heap *h, const struct reach *reach,
+uint64_t blocks_write(struct space *sp, const struct heap *h,
+		      const struct reach *reach,
 		      const struct filter *filter, uint64_t max,
 		      enum report_format format, struct out *o)
 {
@@ -339,7 +372,7 @@ uint64_t blocks_write(const struct heap *h, const struct reach *reach,
 	struct block b;
 	uint64_t n = 0;
 
-	words_init(&w, h);
+	words_init(&w, sp, h);
 	write_head(format, o);
 	heap_iter_init(&it, h);
 	while (!o->error && n < max && heap_iter_next(&it, &b)) {
@@ -361,7 +394,8 @@ static size_t class_slot(uint64_t size)
 	return USAGE_EXACT + (size_t)(63 - __builtin_clzll(size));
 }
 
-static void class_add(struct usage_class *c, const struct block *b)
+static void class_add(struct usage_class *c, const struct block *b,
+		      const struct residency *pages)
 {
 	struct tally *tallies[2] = { NULL, NULL };
 
@@ -374,6 +408,7 @@ static void class_add(struct usage_class *c, const struct block *b)
 		tallies[i]->blocks++;
 		tallies[i]->bytes += b->size;
 	}
+	residency_add(residency_of_class(c, b->state), pages);
 	if (!c->example)
 		c->example = b->addr;
 }
@@ -404,7 +439,7 @@ static int compare_classes(const void *a, const void *b)
 	return (x->min > y->min) - (x->min < y->min);
 }
 
-void blocks_usage(struct usage *u, const struct heap *h,
+void blocks_usage(struct usage *u, struct space *sp, const struct heap *h,
 		  const struct reach *reach, const struct filter *filter)
 {
 	struct cell cells[B_COLUMNS] = { { .known = false } };
@@ -417,14 +452,14 @@ void blocks_usage(struct usage *u, const struct heap *h,
 	struct block b;
 
 	*u = (struct usage){ .arena = USAGE_ALL_ARENAS };
-	words_init(&w, h);
+	words_init(&w, sp, h);
 	heap_iter_init(&it, h);
 	while (heap_iter_next(&it, &b)) {
 		block_cells(h, &w, &b, cells);
 		if (!filter_match(filter, cells, w.pool.text))
 			continue;
-		class_add(class_of(u, index, b.size), &b);
-		class_add(&u->total, &b);
+		class_add(class_of(u, index, b.size), &b, &w.pages);
+		class_add(&u->total, &b, &w.pages);
 	}
 	if (u->n_classes)
 		qsort(u->classes, u->n_classes, sizeof(*u->classes),

@@ -29,12 +29,16 @@ bool blocks_want_reach(const struct filter *filter);
  * which nothing is known of what is lost and who refers.  How many were
  * written.
  */
-uint64_t blocks_write(const struct heap *h, const struct reach *reach,
+uint64_t blocks_write(struct space *sp, const struct heap *h,
+		      const struct reach *reach,
 		      const struct filter *filter, uint64_t max,
 		      enum report_format format, struct out *o);
 
-/* usage_init() of those blocks that match; usage_fini() frees it. */
-void blocks_usage(struct usage *u, const struct heap *h,
+/*
+ * usage_init() of those blocks that match, and residency_init(); usage_fini()
+ * frees it.
+ */
+void blocks_usage(struct usage *u, struct space *sp, const struct heap *h,
 		  const struct reach *reach, const struct filter *filter);
 
 #endif

@@ -55,13 +55,18 @@ const char *map_what(const struct report *r, struct space *sp,
 /* "SIGABRT", or "signal 77" in ret. */
 const char *signal_name(int signal, char ret[16]);
 
-/* What takes memory of the machine, if that is known of each page. */
-struct rss {
-	uint64_t all;		/* as VmRSS of proc(5) */
-	uint64_t private_bytes;	/* of the private memory */
-	uint64_t swapped;	/* private too, and in swap */
-};
-bool find_rss(struct space *sp, struct rss *ret);
+/* What takes memory of the machine, as VmRSS of proc(5), if that is known. */
+uint64_t find_rss(const struct where *w);
+
+/*
+ * Two columns, resident and swapped bytes, of rows that also have a column of
+ * stored ones.  Where each page is known they are set, and stand in the text
+ * for what the file stores; swapped ones if there are any.
+ */
+void set_pages(struct table *t, size_t resident, size_t swapped,
+	       const struct report_input *in, const struct residency *pages);
+void show_pages(struct table *t, size_t stored, size_t resident,
+		size_t swapped, const struct report_input *in);
 
 /* Mappings that were cut off, or left out by the core's writer. */
 size_t count_missing(const struct space *sp);

@@ -15,11 +15,12 @@
 #include "report/blocks.h"
 
 enum {
-	A_NAME, A_MAPPED, A_USED, A_FREE, A_FREE_SHARE, A_TRIMMABLE,
+	A_NAME, A_MAPPED, A_RESIDENT, A_USED, A_FREE, A_FREE_SHARE, A_TRIMMABLE,
 	A_ATTACHED, A_WHO, A_THREADS, A_ADDRESS, A_HEAPS, A_TOP, A_TOP_BYTES,
 	A_SYSTEM, A_MAX_SYSTEM, A_FAST_BLOCKS, A_FAST, A_REST_BLOCKS, A_REST,
 	A_CACHED_BLOCKS, A_CACHED, A_OVERHEAD, A_FOREIGN, A_UNDECODED,
-	A_USED_BLOCKS, A_FREE_BLOCKS, A_MMAPPED, A_CONTIGUOUS, A_LOCKED,
+	A_USED_BLOCKS, A_FREE_BLOCKS, A_MMAPPED, A_USED_RESIDENT,
+	A_USED_SWAPPED, A_FREE_RESIDENT, A_SWAPPED, A_CONTIGUOUS, A_LOCKED,
 	A_COLUMNS
 };
 
@@ -30,6 +31,8 @@ static const struct column arena_columns[A_COLUMNS] = {
 	[A_NAME] = COLUMN("name", "", TEXT, .width = 20),
 	[A_MAPPED] = COLUMN("mapped_bytes", "heap", BYTES,
 			    .flags = COLUMN_SUM, .width = 9),
+	[A_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES,
+			      .flags = COLUMN_SUM, .width = 10),
 	[A_USED] = COLUMN("used_bytes", "in use", BYTES,
 			  .flags = COLUMN_SUM, .width = 9),
 	[A_FREE] = COLUMN("free_bytes", "free", BYTES,
@@ -60,6 +63,10 @@ static const struct column arena_columns[A_COLUMNS] = {
 	[A_USED_BLOCKS] = COLUMN("used_blocks", "", COUNT, DATA_SUM),
 	[A_FREE_BLOCKS] = COLUMN("free_blocks", "", COUNT, DATA_SUM),
 	[A_MMAPPED] = COLUMN("mmapped_bytes", "", BYTES, DATA_SUM),
+	[A_USED_RESIDENT] = COLUMN("used_resident_bytes", "", BYTES, DATA_SUM),
+	[A_USED_SWAPPED] = COLUMN("used_swapped_bytes", "", BYTES, DATA_SUM),
+	[A_FREE_RESIDENT] = COLUMN("free_resident_bytes", "", BYTES, DATA_SUM),
+	[A_SWAPPED] = COLUMN("swapped_bytes", "", BYTES, DATA_SUM),
 	[A_CONTIGUOUS] = COLUMN("contiguous", "", FLAG, DATA_ONLY),
 	[A_LOCKED] = COLUMN("locked", "", FLAG, DATA_ONLY),
 };
@@ -85,7 +92,7 @@ static void set_malloc_info(struct table *t, const struct arena *a)
 	table_set(t, A_REST, unsorted->bytes + binned->bytes + top->bytes);
 }
 
-enum { WHO_ROOM = 13 };		/* what the other columns leave */
+enum { WHO_ROOM = 11 };		/* what the other columns leave */
 
 /* "1 (4711)": how many, and who, if that is short enough. */
 static void set_who(struct table *t, uint64_t n, const struct str *ids)
@@ -118,7 +125,17 @@ static void set_structure(struct table *t, const struct arena *a,
 	set_malloc_info(t, a);
 }
 
+static void set_arena_pages(struct table *t, const struct residency_arena *a)
+{
+	table_set(t, A_RESIDENT, a->all.resident);
+	table_set(t, A_SWAPPED, a->all.swapped);
+	table_set(t, A_USED_RESIDENT, a->used.resident);
+	table_set(t, A_USED_SWAPPED, a->used.swapped);
+	table_set(t, A_FREE_RESIDENT, a->free.resident);
+}
+
 static void add_arena(struct table *t, const struct arena *a,
+		      const struct residency_arena *pages,
 		      const struct str *threads)
 {
 	struct heap_sum sum = { 0 };
@@ -143,6 +160,8 @@ static void add_arena(struct table *t, const struct arena *a,
 		table_set_bytes(t, A_THREADS, threads->text, threads->len);
 	if (a->addr)
 		set_structure(t, a, threads);
+	if (pages)
+		set_arena_pages(t, pages);
 }
 
 void build_arenas(struct report *r, const struct report_input *in)
@@ -150,6 +169,7 @@ void build_arenas(struct report *r, const struct report_input *in)
 	const struct heap *h = in->heap;
 	struct table *t = report_add(r, SECTION_ARENAS, "arenas", "ARENAS",
 				     arena_columns, A_COLUMNS);
+	const struct residency_arena *pages = in->residency->arenas;
 	struct str *threads = mem_alloc(h->n_arenas * sizeof(*threads));
 
 	for (size_t i = 0; i < h->n_arenas; i++)
@@ -163,17 +183,21 @@ void build_arenas(struct report *r, const struct report_input *in)
 				   use->tid);
 	}
 	for (size_t i = 0; i < h->n_arenas; i++) {
-		add_arena(t, &h->arenas[i], &threads[i]);
+		add_arena(t, &h->arenas[i], pages ? &pages[i] : NULL,
+			  &threads[i]);
 		str_fini(&threads[i]);
 	}
 	free(threads);
 	table_add_total(t);
 	table_sort(t, A_MAPPED, false);
+	/* A line has no room for both. */
+	table_hide(t, pages ? A_FREE_SHARE : A_RESIDENT);
 }
 
 enum {
 	K_SIZE, K_MIN, K_MAX, K_BLOCKS, K_BYTES, K_USED_BLOCKS, K_USED,
-	K_FREE_BLOCKS, K_FREE, K_BINS, K_FREE_SHARE, K_EXAMPLE, K_COLUMNS
+	K_RESIDENT, K_FREE_BLOCKS, K_FREE, K_BINS, K_FREE_SHARE, K_EXAMPLE,
+	K_USED_RESIDENT, K_USED_SWAPPED, K_FREE_RESIDENT, K_SWAPPED, K_COLUMNS
 };
 
 static const struct column class_columns[K_COLUMNS] = {
@@ -187,6 +211,8 @@ static const struct column class_columns[K_COLUMNS] = {
 	[K_USED_BLOCKS] = COLUMN("used_blocks", "", COUNT, DATA_SUM),
 	[K_USED] = COLUMN("used_bytes", "in use", BYTES, .flags = COLUMN_SUM,
 			  .width = 9),
+	[K_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES,
+			      .flags = COLUMN_SUM, .width = 10),
 	[K_FREE_BLOCKS] = COLUMN("free_blocks", "", COUNT, DATA_SUM),
 	[K_FREE] = COLUMN("free_bytes", "free", BYTES, .flags = COLUMN_SUM,
 			  .width = 9),
@@ -194,7 +220,24 @@ static const struct column class_columns[K_COLUMNS] = {
 	[K_FREE_SHARE] = COLUMN("free_share", "free%", SHARE, .width = 7,
 				.part = K_FREE + 1, .whole = K_BYTES + 1),
 	[K_EXAMPLE] = COLUMN("example", "", ADDR, DATA_ONLY),
+	[K_USED_RESIDENT] = COLUMN("used_resident_bytes", "", BYTES, DATA_SUM),
+	[K_USED_SWAPPED] = COLUMN("used_swapped_bytes", "", BYTES, DATA_SUM),
+	[K_FREE_RESIDENT] = COLUMN("free_resident_bytes", "", BYTES, DATA_SUM),
+	[K_SWAPPED] = COLUMN("swapped_bytes", "", BYTES, DATA_SUM),
 };
+
+static void set_class_pages(struct table *t, const struct usage_class *c)
+{
+	struct residency all = c->used_pages;
+
+	residency_add(&all, &c->free_pages);
+	residency_add(&all, &c->own_pages);
+	table_set(t, K_RESIDENT, all.resident);
+	table_set(t, K_SWAPPED, all.swapped);
+	table_set(t, K_USED_RESIDENT, c->used_pages.resident);
+	table_set(t, K_USED_SWAPPED, c->used_pages.swapped);
+	table_set(t, K_FREE_RESIDENT, c->free_pages.resident);
+}
 
 static void set_bins(struct table *t, const struct usage_class *c)
 {
@@ -243,13 +286,18 @@ void build_classes(struct report *r, const struct report_input *in)
 				     class_columns, K_COLUMNS);
 	const struct usage *usage = in->usage;
 	struct usage matching = { 0 };
+	bool known = space_pages_known(in->sp);
 
 	if (filter) {
-		blocks_usage(&matching, in->heap, in->reach, filter);
+		blocks_usage(&matching, in->sp, in->heap, in->reach, filter);
 		usage = &matching;
 	}
-	for (size_t i = 0; i < usage->n_classes; i++)
+	for (size_t i = 0; i < usage->n_classes; i++) {
 		add_class(t, &usage->classes[i]);
+		if (known)
+			set_class_pages(t, &usage->classes[i]);
+	}
+	table_hide(t, known ? K_FREE_SHARE : K_RESIDENT);
 	table_add_total(t);
 	table_sort(t, K_BYTES, false);
 	if (filter)
@@ -290,8 +338,10 @@ static void build_fragment_total(struct report *r,
 				     fragment_columns, F_COLUMNS);
 
 	t->form = TABLE_OBJECT;
-	if (is_process(in->sp))
-		table_retitle(t, F_FREE_STORED, "resident");
+	if (space_pages_known(in->sp))
+		table_retitle(t, F_FREE_STORED,
+			      in->where->total.pages.swapped ?
+			      "resident or in swap" : "resident");
 	table_row(t);
 	table_set(t, F_FREE, a->free.bytes);
 	table_set(t, F_FREE_STORED, a->free.stored);

@@ -112,7 +112,8 @@ void build_totals(struct report *r, const struct report_input *in)
 }
 
 enum {
-	W_WHAT, W_TEXT, W_BYTES, W_STORED, W_SHARE, W_STORED_SHARE, W_COLUMNS
+	W_WHAT, W_TEXT, W_BYTES, W_STORED, W_SHARE, W_STORED_SHARE,
+	W_RESIDENT, W_RESIDENT_SHARE, W_SWAPPED, W_COLUMNS
 };
 
 static const struct column where_columns[W_COLUMNS] = {
@@ -130,24 +131,36 @@ static const struct column where_columns[W_COLUMNS] = {
 	[W_STORED_SHARE] = COLUMN("stored_share", "of it", SHARE,
 				  .flags = COLUMN_OF_TOTAL, .width = 8,
 				  .part = W_STORED + 1, .whole = W_STORED + 1),
+	[W_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES,
+			      .flags = COLUMN_SUM | COLUMN_BAR, .width = 10),
+	[W_RESIDENT_SHARE] = COLUMN("resident_share", "of it", SHARE,
+				    .flags = COLUMN_OF_TOTAL, .width = 8,
+				    .part = W_RESIDENT + 1,
+				    .whole = W_RESIDENT + 1),
+	[W_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES,
+			     .flags = COLUMN_SUM, .width = 10),
 };
-
-static uint64_t column_bits(size_t a, size_t b)
-{
-	return UINT64_C(1) << a | UINT64_C(1) << b;
-}
 
 /*
  * What counts is what takes memory: a stack of 8M of which one page was
  * touched is not what fills a machine.  Only where everything is stored, or
  * nothing is known of it, the size itself ranks.
  */
-static void rank_where(struct table *t, const struct where *w)
+static void rank_where(struct table *t, const struct report_input *in)
 {
-	bool same = w->total.stored == w->total.bytes || !w->total.stored;
+	const struct where_amount *all = &in->where->total;
+	bool same = all->stored == all->bytes || !all->stored;
+	bool known = space_pages_known(in->sp);
 
-	t->hidden |= same ? column_bits(W_STORED, W_STORED_SHARE) :
-		UINT64_C(1) << W_SHARE;
+	show_pages(t, W_STORED, W_RESIDENT, W_SWAPPED, in);
+	if (same)
+		table_hide(t, known ? W_RESIDENT : W_STORED);
+	else
+		table_hide(t, W_SHARE);
+	if (same || known)
+		table_hide(t, W_STORED_SHARE);
+	if (same || !known)
+		table_hide(t, W_RESIDENT_SHARE);
 	table_sort(t, W_BYTES, false);
 	if (!same)
 		table_sort(t, W_STORED, false);
@@ -170,35 +183,86 @@ void build_where(struct report *r, const struct report_input *in)
 		table_set_text(t, W_TEXT, where_row_text(i));
 		table_set(t, W_BYTES, a->bytes);
 		table_set(t, W_STORED, a->stored);
+		set_pages(t, W_RESIDENT, W_SWAPPED, in, &a->pages);
 	}
 	table_add_total(t);
 	table_set_text(t, W_TEXT, "total private memory");
-	rank_where(t, in->where);
-	if (is_process(in->sp))
-		table_retitle(t, W_STORED, "resident");
+	rank_where(t, in);
 }
 
-enum { R_WHAT, R_TEXT, R_BYTES, R_STORED, R_ABSENT, R_SHARE, R_COLUMNS };
+enum {
+	R_WHAT, R_TEXT, R_BYTES, R_STORED, R_ABSENT, R_SHARE,
+	R_RESIDENT, R_SWAPPED, R_UNTOUCHED, R_ZERO, R_HUGE, R_SHARED, R_FILE,
+	R_COLUMNS
+};
 
 static const struct column residency_columns[R_COLUMNS] = {
 	[R_WHAT] = COLUMN("what", "what", TEXT, .flags = COLUMN_NO_TEXT),
 	[R_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 35),
 	[R_BYTES] = COLUMN("bytes", "size", BYTES, .flags = COLUMN_SUM,
-			   .width = 10),
+			   .width = 8),
 	[R_STORED] = COLUMN("stored_bytes", "in file", BYTES,
 			    .flags = COLUMN_SUM, .width = 10),
 	[R_ABSENT] = COLUMN("absent_bytes", "not in it", BYTES,
 			    .flags = COLUMN_SUM, .width = 11),
 	[R_SHARE] = COLUMN("stored_share", "in file", SHARE, .width = 9,
 			   .part = R_STORED + 1, .whole = R_BYTES + 1),
+	/* Where each page is known, in place of these. */
+	[R_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES,
+			      .flags = COLUMN_SUM),
+	[R_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES,
+			     .flags = COLUMN_SUM),
+	[R_UNTOUCHED] = COLUMN("untouched_bytes", "untouched", BYTES,
+			       .flags = COLUMN_SUM),
+	[R_ZERO] = COLUMN("zero_bytes", "only read", BYTES,
+			  .flags = COLUMN_SUM),
+	[R_HUGE] = COLUMN("huge_bytes", "huge", BYTES, .flags = COLUMN_SUM),
+	[R_SHARED] = COLUMN("shared_bytes", "shared", BYTES,
+			    .flags = COLUMN_SUM),
+	[R_FILE] = COLUMN("file_bytes", "", BYTES,
+			  .flags = COLUMN_NO_TEXT | COLUMN_SUM),
 };
+
+/* What there is none of is not shown, and what a line has no room for. */
+static void show_kinds(struct table *t, const struct residency *all)
+{
+	const struct {
+		size_t column;
+		uint64_t bytes;
+	} kinds[] = {
+		{ R_SWAPPED, all->swapped }, { R_HUGE, all->huge },
+		{ R_SHARED, all->shared }, { R_ZERO, all->zero },
+	};
+	size_t room = 2;
+
+	for (size_t i = 0; i < countof(kinds); i++)
+		if (kinds[i].bytes && room)
+			room--;
+		else
+			table_hide(t, kinds[i].column);
+	table_hide(t, R_STORED);
+	table_hide(t, R_ABSENT);
+	table_hide(t, R_SHARE);
+}
+
+static void set_residency(struct table *t, const struct residency *r)
+{
+	table_set(t, R_RESIDENT, r->resident);
+	table_set(t, R_SWAPPED, r->swapped);
+	table_set(t, R_UNTOUCHED, r->absent);
+	table_set(t, R_ZERO, r->zero);
+	table_set(t, R_HUGE, r->huge);
+	table_set(t, R_SHARED, r->shared);
+	table_set(t, R_FILE, r->file);
+}
 
 void build_residency(struct report *r, const struct report_input *in)
 {
 	struct table *t = report_add(r, SECTION_RESIDENCY, "residency",
 				     "RESIDENCY", residency_columns,
 				     R_COLUMNS);
+	bool known = space_pages_known(in->sp);
 
 	t->whole = true;
 	for (int i = 0; i < WHERE_ROWS; i++) {
@@ -212,14 +276,15 @@ void build_residency(struct report *r, const struct report_input *in)
 		table_set(t, R_BYTES, a->bytes);
 		table_set(t, R_STORED, a->stored);
 		table_set(t, R_ABSENT, a->bytes - a->stored);
+		if (known)
+			set_residency(t, &a->pages);
 	}
 	table_add_total(t);
 	table_sort(t, R_BYTES, false);
-	if (is_process(in->sp)) {
-		table_retitle(t, R_STORED, "resident");
-		table_retitle(t, R_ABSENT, "not");
-		table_retitle(t, R_SHARE, "resident");
-	}
+	if (known)
+		show_kinds(t, &in->where->total.pages);
+	for (size_t i = R_RESIDENT; !known && i < R_COLUMNS; i++)
+		table_hide(t, i);
 }
 
 enum {

@@ -18,7 +18,7 @@ enum {
 	T_KIND, T_PATH, T_PROGRAM, T_PID, T_SIGNAL, T_THREADS, T_PRIVATE,
 	T_STORED, T_FAULT, T_COMMAND, T_MACHINE, T_PAGE, T_WRITER, T_MAPPINGS,
 	T_MISSING, T_MODULES, T_SIZE, T_WANTED, T_STOPPED, T_TORN, T_RSS,
-	T_SWAPPED,
+	T_RESIDENT, T_SWAPPED,
 	T_COLUMNS
 };
 
@@ -47,6 +47,7 @@ static const struct column target_columns[T_COLUMNS] = {
 	[T_STOPPED] = COLUMN("stopped_s", "stopped for", SECONDS),
 	[T_TORN] = COLUMN("torn", "read while it ran", FLAG),
 	[T_RSS] = COLUMN("rss_bytes", "resident in all", BYTES),
+	[T_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES),
 	[T_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES),
 };
 
@@ -79,28 +80,37 @@ bool is_process(const struct space *sp)
 	return !strcmp(sp->kind, "process");
 }
 
+void set_pages(struct table *t, size_t resident, size_t swapped,
+	       const struct report_input *in, const struct residency *pages)
+{
+	if (!space_pages_known(in->sp))
+		return;
+	table_set(t, resident, pages->resident);
+	table_set(t, swapped, pages->swapped);
+}
+
+void show_pages(struct table *t, size_t stored, size_t resident,
+		size_t swapped, const struct report_input *in)
+{
+	bool known = space_pages_known(in->sp);
+
+	table_hide(t, known ? stored : resident);
+	if (!known || !in->where->total.pages.swapped)
+		table_hide(t, swapped);
+}
+
 size_t count_missing(const struct space *sp)
 {
 	return sp->missing_segs + sp->undumped_segs;
 }
 
-bool find_rss(struct space *sp, struct rss *ret)
+uint64_t find_rss(const struct where *w)
 {
-	*ret = (struct rss){ 0 };
-	if (!space_pages_known(sp))
-		return false;
-	for (size_t i = 0; i < sp->n_segs; i++) {
-		const struct seg *seg = &sp->segs[i];
-		struct residency r = { 0 };
+	uint64_t sum = 0;
 
-		space_residency(sp, seg->start, seg->end, &r);
-		ret->all += r.resident;
-		if (!space_seg_private(sp, seg))
-			continue;
-		ret->private_bytes += r.resident;
-		ret->swapped += r.swapped;
-	}
-	return true;
+	for (size_t i = 0; i < w->n_maps; i++)
+		sum += w->maps[i].pages.resident;
+	return sum;
 }
 
 void build_target(struct report *r, const struct report_input *in)
@@ -108,8 +118,8 @@ void build_target(struct report *r, const struct report_input *in)
 	struct space *sp = in->sp;
 	struct table *t = report_add(r, SECTION_TARGET, "target", "TARGET",
 				     target_columns, T_COLUMNS);
+	const struct where_amount *all = &in->where->total;
 	char name[16];
-	struct rss rss;
 
 	t->form = TABLE_OBJECT;
 	table_row(t);
@@ -121,8 +131,8 @@ void build_target(struct report *r, const struct report_input *in)
 	if (sp->signal)
 		table_set_text(t, T_SIGNAL, signal_name(sp->signal, name));
 	table_set(t, T_THREADS, sp->n_threads);
-	table_set(t, T_PRIVATE, in->where->total.bytes);
-	table_set(t, T_STORED, in->where->total.stored);
+	table_set(t, T_PRIVATE, all->bytes);
+	table_set(t, T_STORED, all->stored);
 	if (sp->has_fault_addr)
 		table_set(t, T_FAULT, sp->fault_addr);
 	if (sp->command)
@@ -134,9 +144,10 @@ void build_target(struct report *r, const struct report_input *in)
 	table_set(t, T_MAPPINGS, sp->n_segs);
 	table_set(t, T_MISSING, count_missing(sp));
 	table_set(t, T_MODULES, sp->n_modules);
-	if (find_rss(sp, &rss)) {
-		table_set(t, T_RSS, rss.all);
-		table_set(t, T_SWAPPED, rss.swapped);
+	if (space_pages_known(sp)) {
+		table_set(t, T_RSS, find_rss(in->where));
+		table_set(t, T_RESIDENT, all->pages.resident);
+		table_set(t, T_SWAPPED, all->pages.swapped);
 	}
 	if (is_process(sp)) {
 		table_set_real(t, T_STOPPED, sp->stopped_s);
@@ -328,8 +339,8 @@ void build_threads(struct report *r, const struct report_input *in)
 }
 
 enum {
-	M_ADDRESS, M_END, M_BYTES, M_STORED, M_FLAGS, M_MAPPINGS, M_PRIVATE,
-	M_WHAT, M_COLUMNS
+	M_ADDRESS, M_END, M_BYTES, M_STORED, M_RESIDENT, M_SWAPPED, M_FLAGS,
+	M_MAPPINGS, M_PRIVATE, M_WHAT, M_COLUMNS
 };
 
 static const struct column map_columns[M_COLUMNS] = {
@@ -338,6 +349,10 @@ static const struct column map_columns[M_COLUMNS] = {
 	[M_END] = COLUMN("end", "end", ADDR, .flags = COLUMN_NO_TEXT),
 	[M_BYTES] = COLUMN("bytes", "size", BYTES, .flags = COLUMN_SUM),
 	[M_STORED] = COLUMN("stored_bytes", "in file", BYTES,
+		.flags = COLUMN_SUM),
+	[M_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES,
+		.flags = COLUMN_SUM),
+	[M_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES,
 		.flags = COLUMN_SUM),
 	[M_FLAGS] = COLUMN("flags", "", TEXT),
 	[M_MAPPINGS] = COLUMN("mappings", "", COUNT, .flags = COLUMN_NO_TEXT),
@@ -369,6 +384,7 @@ void build_mappings(struct report *r, const struct report_input *in)
 		table_set(t, M_END, m->end);
 		table_set(t, M_BYTES, m->end - m->start);
 		table_set(t, M_STORED, m->stored);
+		set_pages(t, M_RESIDENT, M_SWAPPED, in, &m->pages);
 		table_printf(t, M_FLAGS, "%c%c%c%c",
 			     m->flags & SEG_R ? 'r' : '-',
 			     m->flags & SEG_W ? 'w' : '-',
@@ -382,8 +398,7 @@ void build_mappings(struct report *r, const struct report_input *in)
 	table_sort(t, M_BYTES, false);
 	table_sort(t, M_PRIVATE, false);
 	table_sort(t, M_STORED, false);
-	if (is_process(in->sp))
-		table_retitle(t, M_STORED, "resident");
+	show_pages(t, M_STORED, M_RESIDENT, M_SWAPPED, in);
 }
 
 enum {

@@ -239,7 +239,7 @@ static void head_memory(struct report *r, const struct report_input *in)
 	num_format_size(size, in->where->total.bytes);
 	str_printf(s, "%s" REPORT_OF_MEMORY " ", size);
 	if (is_process(in->sp)) {
-		num_format_size(size, in->where->total.stored);
+		num_format_size(size, in->where->total.pages.resident);
 		str_printf(s, "%s resident, ", size);
 	}
 	num_format_size(size, undecoded);
@@ -258,22 +258,23 @@ static void head_memory(struct report *r, const struct report_input *in)
 }
 
 /* A third line, that agrees with what top(1) and ps(1) say. */
-static void head_rss(struct report *r, struct space *sp)
+static void head_rss(struct report *r, const struct report_input *in)
 {
+	const struct residency *own = &in->where->total.pages;
+	uint64_t rss = find_rss(in->where);
 	struct str *s = &r->head[1];
 	char size[NUM_MAX];
-	struct rss rss;
 
-	if (!is_process(sp) || !find_rss(sp, &rss))
+	if (!is_process(in->sp))
 		return;
-	num_format_size(size, rss.all);
+	num_format_size(size, rss);
 	str_printf(s, "\nRSS %s: ", size);
-	num_format_size(size, rss.private_bytes);
+	num_format_size(size, own->resident);
 	str_printf(s, "%s private, ", size);
-	num_format_size(size, rss.all - rss.private_bytes);
+	num_format_size(size, rss - own->resident);
 	str_printf(s, "%s shared or of files", size);
-	num_format_size(size, rss.swapped);
-	if (rss.swapped)
+	num_format_size(size, own->swapped);
+	if (own->swapped)
 		str_printf(s, "; and %s in swap", size);
 }
 
@@ -467,7 +468,7 @@ bool report_build(struct report *r, const struct report_input *in,
 {
 	head_target(r, in->sp);
 	head_memory(r, in);
-	head_rss(r, in->sp);
+	head_rss(r, in);
 	if (in->sp->path)
 		add_more(&r->more, in);
 	r->complete = report_complete(in);

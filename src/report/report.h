@@ -12,6 +12,7 @@
 
 #include "analysis/damage.h"
 #include "analysis/fragment.h"
+#include "analysis/residency.h"
 #include "analysis/standout.h"
 #include "analysis/usage.h"
 #include "analysis/where.h"
@@ -118,6 +119,7 @@ struct report_input {
 	const struct where *where;
 	const struct usage *usage;
 	const struct fragment *fragment;
+	const struct residency_heap *residency;
 	const struct damage *damage;
 	const struct standout *standout;
 	const struct damage_at *at;

@@ -49,6 +49,11 @@ void table_retitle(struct table *t, size_t column, const char *title)
 	t->titles[column] = title;
 }
 
+void table_hide(struct table *t, size_t column)
+{
+	t->hidden |= UINT64_C(1) << column;
+}
+
 const char *table_column_title(const struct table *t, size_t column)
 {
 	if (t->titles && t->titles[column])

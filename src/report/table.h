@@ -125,6 +125,9 @@ void table_clear(struct table *t);
 void table_retitle(struct table *t, size_t column, const char *title);
 const char *table_column_title(const struct table *t, size_t column);
 
+/* Not in the text. */
+void table_hide(struct table *t, size_t column);
+
 /* Begin a row; what is set from now on goes there. */
 void table_row(struct table *t);
 /* The same for the row of totals. */

@@ -108,9 +108,21 @@ documents() {
 	if [ "$process" ]; then
 		heapcore analyze -q --json -p $PID >live.json || return 1
 		keys live.json
+		heapcore analyze -q --json --blocks -p $PID >blocks.json ||
+			return 1
+		jq -r 'keys[] | "block." + .' blocks.json | sort -u
 	else
-		printf 'target.%s\n' stopped_s torn rss_bytes swapped_bytes
-		echo advice.command
+		printf 'target.%s\n' stopped_s torn rss_bytes
+		printf 'block.%s\n' resident swapped
+		printf 'residency.%s_bytes\n' untouched zero huge shared file
+		for list in target where arenas classes mappings residency; do
+			printf "$list.%s_bytes\n" resident swapped
+		done
+		for list in arenas classes; do
+			printf "$list.%s_bytes\n" used_resident \
+				used_swapped free_resident
+		done
+		printf '%s\n' where.resident_share advice.command
 	fi
 	for core in core.1234 core.damaged core.twice; do
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||

@@ -35,6 +35,7 @@ static void make(struct heap *h)
 }
 
 static struct err err;
+static struct space sp;
 
 static uint64_t max_lines = UINT64_MAX;
 
@@ -54,7 +55,7 @@ static const char *list(const char *expr, enum report_format format)
 					  n_columns, &err)))
 		printf("# %s\n", err.msg);
 	out_open_fd(&o, dup(fd));
-	blocks_write(&h, NULL, expr ? &filter : NULL, max_lines,
+	blocks_write(&sp, &h, NULL, expr ? &filter : NULL, max_lines,
 		     format, &o);
 	CHECK(out_close(&o, &err));
 	filter_fini(&filter);
@@ -105,7 +106,7 @@ TEST(lines_of_csv)
 {
 	CHECK_STR(list("state=tcache", REPORT_CSV),
 "address,size,usable,state,arena,mmapped,thread,leaked,leak_grade,"
-"refs\n0x10040,32,24,tcache,glibc main,false,7,,,\n");
+"refs,resident,swapped\n0x10040,32,24,tcache,glibc main,false,7,,,,,\n");
 }
 
 /* The first column of each line, apart by blanks. */
@@ -150,7 +151,7 @@ static void usage_of(const char *expr, struct usage *ret)
 
 	make(&h);
 	CHECK(filter_compile(&filter, "--filter", expr, columns, n, &err));
-	blocks_usage(ret, &h, NULL, &filter);
+	blocks_usage(ret, &sp, &h, NULL, &filter);
 	filter_fini(&filter);
 	heap_fini(&h);
 }
@@ -193,4 +194,32 @@ TEST(a_filter_of_all_gives_the_usage_of_all)
 	usage_fini(&all);
 	usage_fini(&u);
 	heap_fini(&h);
+}
+
+TEST(pages_of_blocks)
+{
+	struct page_run runs[] = {
+		{ HEAP, 1, PAGE_PRESENT },
+		{ BIG, 1, PAGE_PRESENT }, { BIG + 0x4000, 2, PAGE_SWAPPED },
+	};
+	struct usage u;
+
+	sp.page = 4096;
+	sp.pages = runs;
+	sp.n_pages = countof(runs);
+	CHECK_STR(list("mmapped", REPORT_JSON),
+"{\"address\":\"0x7f0000010\",\"size\":135168,\"usable\":135152,"
+"\"state\":\"used\",\"arena\":\"glibc mmapped\",\"mmapped\":true,"
+"\"resident\":4096,\"swapped\":8192}\n");
+	CHECK_STR(addresses("resident=4096"), "0x7f0000010");
+	CHECK_STR(addresses("swapped>0"), "0x7f0000010");
+	usage_of("used", &u);
+	CHECK_U64(u.total.used_pages.resident, 48 + 112 + 4096);
+	CHECK_U64(u.total.used_pages.swapped, 8192);
+	CHECK_U64(u.total.free_pages.resident, 0);
+	usage_fini(&u);
+	usage_of("size=64", &u);
+	CHECK_U64(u.classes[0].free_pages.resident, 64);
+	usage_fini(&u);
+	sp.pages = NULL;
 }

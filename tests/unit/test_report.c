@@ -17,6 +17,7 @@ struct process {
 	struct where where;
 	struct usage usage;
 	struct fragment fragment;
+	struct residency_heap residency;
 	struct damage damage;
 	struct standout standout;
 	struct report_input input;
@@ -66,6 +67,7 @@ static void process_init(struct process *p, bool with_heap)
 	p->input = (struct report_input){
 		.sp = p->sp, .heap = &p->heap, .where = &p->where,
 		.usage = &p->usage, .fragment = &p->fragment,
+		.residency = &p->residency,
 		.damage = &p->damage, .standout = &p->standout,
 		.heap_found = with_heap,
 	};
@@ -220,14 +222,16 @@ TEST(rows_of_one_section_can_be_filtered)
 
 	process_init(&p, true);
 	CHECK_STR(render(&p, &options),
-		  "what,bytes,stored_bytes,share,stored_share\n"
-		  "free,132096,132096,1.0000,1.0000\n");
+		  "what,bytes,stored_bytes,share,stored_share,"
+		  "resident_bytes,resident_share,swapped_bytes\n"
+		  "free,132096,132096,1.0000,1.0000,,,\n");
 	options.row_filter = "size>2k";
 	render(&p, &options);
 	CHECK_STR(err.msg, "--filter: unknown key 'size'");
 	/* Not the words that only the text report has. */
 	CHECK_STR(err.hint, "Known are what, bytes, stored_bytes, share, "
-		  "stored_share.");
+		  "stored_share, resident_bytes, resident_share, "
+		  "swapped_bytes.");
 	process_fini(&p);
 }
 

@@ -19,7 +19,9 @@ struct world {
 static void set_row(struct world *w, enum where_row row, uint64_t bytes,
 		    uint64_t stored)
 {
-	w->where.row[row] = (struct where_amount){ bytes, stored };
+	w->where.row[row] = (struct where_amount){
+		.bytes = bytes, .stored = stored,
+	};
 	w->where.total.bytes += bytes;
 	w->where.total.stored += stored;
 }
