@@ -4,6 +4,7 @@
 . "$SRC/tests/sh/tap"
 cd "$TMP"
 command -v jq >/dev/null || skip_all "no jq"
+sanitized && skip_all "the witness cannot be loaded before sanitizers"
 
 build() {
 	# shellcheck disable=SC2086
