@@ -17,7 +17,8 @@ COREWALK = elf space pages own module symbol debug lines \
 ANALYSIS = stored stack usage residency where fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings reach refs dominate retain \
 	pattern dup strings \
-	types text vtable shape content census_scan census_name census
+	types text vtable shape content hints fields claim spread typed \
+	census_scan census_name census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 	trace_import trace_heaptrack live lifetimes timeline replay rates

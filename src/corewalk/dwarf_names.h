@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files of dwarf_types.h: names of entries, and a table from
- * entries to numbers.
+ * Between the files of dwarf_types.h: names of entries.
  */
 #ifndef COREWALK_DWARF_NAMES_H
 #define COREWALK_DWARF_NAMES_H
 
 #include "corewalk/dwarf_types.h"
-
-/* 0 if key is not there; key is not 0. */
-uint32_t dwarf_map_get(const struct dwarf_map *m, uint64_t key);
-void dwarf_map_put(struct dwarf_map *m, uint64_t key, uint32_t value);
-void dwarf_map_fini(struct dwarf_map *m);
 
 static inline uint64_t dwarf_key(const void *entry)
 {

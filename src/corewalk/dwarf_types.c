@@ -8,6 +8,7 @@
 #include "corewalk/dwarf_names.h"
 
 /* Elements of an array that a size may speak of. */
+enum { DWARF_MAX_DEPTH = 8 };	/* of bases and parts without a name */
 #define MAX_ELEMENTS (UINT64_C(1) << 32)
 
 void dwarf_types_init(struct dwarf_types *t)
@@ -23,6 +24,7 @@ void dwarf_types_fini(struct dwarf_types *t)
 	dwarf_map_fini(&t->entries);
 	dwarf_map_fini(&t->known);
 	dwarf_map_fini(&t->derived);
+	dwarf_map_fini(&t->classes);
 	free(t->types);
 	free(t->members);
 	free(t->args);
@@ -501,6 +503,33 @@ const struct dtype *dwarf_type(struct dwarf_types *t, uint32_t type)
 	if (!(t->types[type].flags & DTYPE_LOADED))
 		load(t, type);
 	return &t->types[type];
+}
+
+static bool find_in(struct dwarf_types *t, uint32_t type, const char *name,
+		    size_t len, unsigned depth, struct dmember *ret)
+{
+	struct dtype ty = *dwarf_type(t, type);
+
+	for (uint32_t i = 0; i < ty.n_members; i++) {
+		struct dmember m = t->members[ty.members + i];
+
+		if (!strncmp(m.name, name, len) && !m.name[len]) {
+			*ret = m;
+			return true;
+		}
+		if (!*m.name && depth < DWARF_MAX_DEPTH &&
+		    find_in(t, m.type, name, len, depth + 1, ret)) {
+			ret->off += m.off;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool dwarf_find_member(struct dwarf_types *t, uint32_t type, const char *name,
+		       size_t len, struct dmember *ret)
+{
+	return len && find_in(t, type, name, len, 0, ret);
 }
 
 /* ---- names ---- */

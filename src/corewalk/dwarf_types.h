@@ -110,6 +110,11 @@ struct dwarf_map {
 	size_t n, cap;
 };
 
+/* From words to numbers.  0 if key is not there; key is not 0. */
+uint32_t dwarf_map_get(const struct dwarf_map *m, uint64_t key);
+void dwarf_map_put(struct dwarf_map *m, uint64_t key, uint32_t value);
+void dwarf_map_fini(struct dwarf_map *m);
+
 struct dwarf_types {
 	struct dtype *types;	/* owned; 0 is none */
 	size_t n_types, cap_types;
@@ -127,6 +132,8 @@ struct dwarf_types {
 	size_t n_slots;
 	struct dwarf_map entries;	/* aggregates' entries to names */
 	struct dwarf_map known;		/* entries to types */
+	struct dwarf_map classes;	/* hashes of mangled names to names */
+	bool classes_known;
 	struct dwarf_map derived;	/* pointers and arrays, by target */
 	uint64_t n_entries;	/* visited */
 	uint64_t budget;	/* entries still to be visited */
@@ -168,6 +175,13 @@ static inline uint64_t dwarf_type_size(const struct dwarf_types *t,
 	return dwarf_type_head(t, type)->size;
 }
 
+/*
+ * The member of that name, also of a base or of a part without a name; its
+ * offset is then that in type.  False if there is none.
+ */
+bool dwarf_find_member(struct dwarf_types *t, uint32_t type, const char *name,
+		       size_t len, struct dmember *ret);
+
 uint32_t dwarf_pointer_to(struct dwarf_types *t, uint32_t target);
 
 /* Adds "std::map<int, Foo>", "Foo *", "Foo [12]". */
@@ -175,6 +189,12 @@ void dwarf_type_name(struct dwarf_types *t, uint32_t type, struct str *s);
 /* Adds the qualified name of a variable. */
 void dwarf_var_name(struct dwarf_types *t, const struct dvar *v,
 		    struct str *s);
+
+/*
+ * The class with that name in the form of its type information ("3Foo",
+ * "N2ns3FooE"); 0 if none.
+ */
+uint32_t dwarf_find_class(struct dwarf_types *t, const char *mangled);
 
 /*
  * The aggregate, typedef or enumeration of that qualified name; 0 if none.

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/spread.h"
+
+#include <string.h>
+
+#include "analysis/spread_in.h"
+#include "base/mem.h"
+
+enum {
+	QUEUE_MIN = 1024,
+	MAX_DEPTH = 16,		/* of arrays in arrays, values in values */
+	MAX_QUEUE = 1 << 27,
+};
+
+/* Work for each byte of the heap, and for each program. */
+#define STEPS_LEAST (UINT64_C(1) << 24)
+
+/* A region as it is read. */
+struct reading {
+	struct spread *s;
+	vaddr end;		/* of the region: what n = 0 extends to */
+	uint8_t known;
+	unsigned depth;
+};
+
+static void read_type(struct reading *r, vaddr addr, uint32_t type);
+
+void spread_init(struct spread *s, struct space *sp, const struct index *ix,
+		 struct symbols *symbols, struct dwarf_types *t,
+		 const struct hints *hints)
+{
+	*s = (struct spread){ .sp = sp, .ix = ix, .symbols = symbols, .t = t,
+			      .hints = hints };
+	s->type = mem_map((size_t)ix->n * sizeof(*s->type));
+	s->fit = mem_map(ix->n);
+	s->known = mem_map(ix->n);
+	s->steps = STEPS_LEAST + ix->span / 2;
+	fields_init(&s->fields, t, hints);
+}
+
+void spread_fini(struct spread *s)
+{
+	mem_unmap(s->type, (size_t)s->ix->n * sizeof(*s->type));
+	mem_unmap(s->fit, s->ix->n);
+	mem_unmap(s->known, s->ix->n);
+	free(s->queue);
+	dwarf_map_fini(&s->inside);
+	dwarf_map_fini(&s->classes);
+	fields_fini(&s->fields);
+}
+
+/* ---- the queue ---- */
+
+static void grow_queue(struct spread *s)
+{
+	size_t cap = s->cap_queue ? 2 * s->cap_queue : QUEUE_MIN;
+	struct region *queue = mem_alloc(cap * sizeof(*queue));
+
+	for (size_t i = 0; i < s->n_queue; i++)
+		queue[i] = s->queue[(s->head + i) & (s->cap_queue - 1)];
+	free(s->queue);
+	s->queue = queue;
+	s->head = 0;
+	s->cap_queue = cap;
+}
+
+void enqueue(struct spread *s, vaddr addr, uint32_t type, uint64_t n,
+	     uint8_t known)
+{
+	if (s->n_queue >= MAX_QUEUE)
+		return;
+	if (s->n_queue == s->cap_queue)
+		grow_queue(s);
+	s->queue[(s->head + s->n_queue++) & (s->cap_queue - 1)] =
+		(struct region){ addr, type, (uint32_t)min_u64(n, UINT32_MAX),
+				 known };
+}
+
+/* ---- hints ---- */
+
+static bool follow_hint(struct reading *r, const struct hint *h, vaddr base,
+			uint64_t value)
+{
+	struct spread *s = r->s;
+	uint64_t size = dwarf_type_size(s->t, h->type), n = 0;
+	struct claim c = { .value = value, .known = TYPE_HINT,
+			   .type = h->to, .strict = true };
+	const uint8_t *bytes = space_view(s->sp, base, size);
+
+	if (!bytes || !hint_holds(h, bytes, size))
+		return false;
+	switch (h->kind) {
+	case HINT_TEXT:
+		c.type = SPREAD_TEXT;
+		break;
+	case HINT_COUNTED:
+		if (!hint_number(&h->count, bytes, size, &n) || !n ||
+		    n > UINT32_MAX)
+			return false;
+		c.n = (uint32_t)n;
+		break;
+	case HINT_INSIDE:
+		c.value -= h->inside;
+		break;
+	case HINT_ONE:
+		c.strict = h->next || h->n_when == 0;
+		break;
+	}
+	return claim(s, &c);
+}
+
+static void follow_hints(struct reading *r, const struct field *f,
+			 vaddr addr, uint64_t value)
+{
+	const struct hints *hints = r->s->hints;
+
+	for (uint32_t i = f->hint; i; i = hints->items[i].next)
+		if (follow_hint(r, &hints->items[i],
+				addr - hints->items[i].off, value))
+			return;
+}
+
+/* ---- fields ---- */
+
+static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
+{
+	uint64_t value;
+
+	if (!space_word(r->s->sp, addr, &value) || !value)
+		return;
+	if (f->hint) {
+		follow_hints(r, f, addr, value);
+		return;
+	}
+	claim(r->s, &(struct claim){
+		.value = value, .type = f->type,
+		.known = f->flags & FIELD_NODE && r->known > TYPE_CONTAINER ?
+			 TYPE_CONTAINER : r->known,
+		.node = f->flags & FIELD_NODE,
+		.unsure = f->flags & FIELD_IN_UNION,
+	});
+}
+
+static void read_elements(struct reading *r, vaddr addr, uint32_t type,
+			  uint64_t n)
+{
+	uint64_t size = dwarf_type_size(r->s->t, type);
+	size_t n_fields;
+
+	if (!size || addr >= r->end)
+		return;
+	if (!n || n > (r->end - addr) / size)
+		n = (r->end - addr) / size;
+	fields_get(&r->s->fields, type, &n_fields);
+	if (!n_fields)
+		return;
+	for (uint64_t i = 0; i < n && r->s->steps; i++)
+		read_type(r, addr + i * size, type);
+}
+
+/* What lies in [begin, end) of a block is in use, and is read now. */
+static void read_part(struct reading *r, vaddr begin, vaddr end,
+		      uint32_t type)
+{
+	struct reading in = { .s = r->s, .end = end, .depth = r->depth,
+			      .known = r->known };
+
+	if (begin < end && space_seg(r->s->sp, begin))
+		read_elements(&in, begin, type, 0);
+}
+
+static uint8_t by_rule(const struct reading *r)
+{
+	return (uint8_t)min_u64(r->known, TYPE_CONTAINER);
+}
+
+static void read_vector(struct reading *r, const struct field *f, vaddr addr)
+{
+	struct spread *s = r->s;
+	uint64_t word[3], size = dwarf_type_size(s->t, f->type);
+	uint32_t block, i;
+	struct claim c = { .type = f->type, .known = by_rule(r) };
+
+	for (i = 0; i < 3; i++)
+		if (!space_word(s->sp, addr + i * s->sp->word, &word[i]))
+			return;
+	if (!size || !word[0] || word[0] > word[1] || word[1] > word[2])
+		return;
+	block = index_find(s->ix, word[0]);
+	if (!block || index_start(s->ix, word[0]) != word[0] ||
+	    word[2] > index_end(s->ix, word[0]))
+		return;
+	c.value = word[0];
+	c.n = (uint32_t)min_u64((word[2] - word[0]) / size, UINT32_MAX);
+	c.quiet = true;
+	if (c.n && s->fit[block] < FIT_EXACT && claim(s, &c))
+		enqueue(s, word[0], f->type, (word[1] - word[0]) / size,
+			r->known == TYPE_HINT ? TYPE_HINT : TYPE_DWARF);
+}
+
+static void read_string(struct reading *r, vaddr addr, vaddr at)
+{
+	struct claim c = { .type = SPREAD_STRING, .known = by_rule(r) };
+
+	if (space_word(r->s->sp, at, &c.value) && c.value &&
+	    c.value != addr + 2 * r->s->sp->word)
+		claim(r->s, &c);
+}
+
+static void read_long_string(struct reading *r, vaddr addr)
+{
+	uint8_t first;
+
+	if (space_u8(r->s->sp, addr, &first) && first & 1)
+		read_string(r, addr - 4 * r->s->sp->word,
+			    addr + 2 * r->s->sp->word);
+}
+
+enum { DEQUE_CHUNK = 512, DEQUE_WORDS = 10 };
+
+/* Words of the map's start and size, then cur, first, last, node, twice. */
+static void read_deque(struct reading *r, const struct field *f, vaddr addr)
+{
+	struct spread *s = r->s;
+	uint64_t w[DEQUE_WORDS], size = dwarf_type_size(s->t, f->type), chunk;
+	uint64_t per = max_u64(1, size ? DEQUE_CHUNK / size : 1);
+
+	for (unsigned i = 0; i < DEQUE_WORDS; i++)
+		if (!space_word(s->sp, addr + i * s->sp->word, &w[i]))
+			return;
+	if (!size || !claim(s, &(struct claim){
+			.value = w[0], .known = by_rule(r), .quiet = true,
+			.type = dwarf_pointer_to(s->t, f->type) }))
+		return;
+	for (vaddr node = w[5]; node <= w[9] && node - w[5] <
+	     w[1] * s->sp->word && s->steps; node += s->sp->word) {
+		s->steps--;
+		if (!space_word(s->sp, node, &chunk))
+			return;
+		claim(s, &(struct claim){
+			.value = chunk, .known = by_rule(r), .quiet = true,
+			.type = f->type, .n = (uint32_t)per });
+		read_part(r, node == w[5] ? w[2] : chunk, node == w[9] ? w[6]
+			  : chunk + per * size, f->type);
+	}
+}
+
+static void read_optional(struct reading *r, const struct field *f,
+			  vaddr addr)
+{
+	uint8_t engaged;
+
+	if (space_u8(r->s->sp, addr + f->n, &engaged) && engaged == 1)
+		read_type(r, addr, f->type);
+}
+
+static void read_variant(struct reading *r, const struct field *f, vaddr addr)
+{
+	uint8_t which;
+	const struct dtype *ty = dwarf_type(r->s->t, f->type);
+
+	if (space_u8(r->s->sp, addr + f->n, &which) && which < ty->n_args)
+		read_type(r, addr, r->s->t->args[ty->args + which]);
+}
+
+static void read_function(struct reading *r, vaddr addr)
+{
+	uint64_t functor, manager;
+	unsigned word = r->s->sp->word;
+	uint32_t block;
+
+	if (!space_word(r->s->sp, addr, &functor) ||
+	    !space_word(r->s->sp, addr + 2 * word, &manager) || !manager)
+		return;
+	block = index_find(r->s->ix, functor);
+	if (block && !r->s->fit[block])
+		claim(r->s, &(struct claim){ .value = functor,
+					     .type = SPREAD_FUNCTOR,
+					     .known = by_rule(r) });
+}
+
+static void read_field(struct reading *r, const struct field *f, vaddr addr)
+{
+	switch ((enum field_kind)f->kind) {
+	case FIELD_POINTER:
+		read_pointer(r, f, addr);
+		break;
+	case FIELD_REPEAT:
+		read_elements(r, addr, f->type, f->n);
+		break;
+	case FIELD_VECTOR:
+		read_vector(r, f, addr);
+		break;
+	case FIELD_STRING:
+		read_string(r, addr, addr);
+		break;
+	case FIELD_LONG_STRING:
+		read_long_string(r, addr);
+		break;
+	case FIELD_DEQUE:
+		read_deque(r, f, addr);
+		break;
+	case FIELD_OPTIONAL:
+		read_optional(r, f, addr);
+		break;
+	case FIELD_VARIANT:
+		read_variant(r, f, addr);
+		break;
+	case FIELD_FUNCTION:
+		read_function(r, addr);
+		break;
+	}
+}
+
+static void read_type(struct reading *r, vaddr addr, uint32_t type)
+{
+	size_t n;
+	const struct field *f = fields_get(&r->s->fields, type, &n);
+
+	if (r->depth >= MAX_DEPTH)
+		return;
+	r->depth++;
+	for (size_t i = 0; i < n; i++) {
+		/* Reading one may make others known, and move the list. */
+		struct field field;
+
+		if (!r->s->steps) {
+			r->s->exhausted = true;
+			break;
+		}
+		r->s->steps--;
+		f = fields_get(&r->s->fields, type, &n);
+		field = f[i];
+		read_field(r, &field, addr + field.off);
+	}
+	r->depth--;
+}
+
+/* ---- from the outside ---- */
+
+static void read_region(struct spread *s, const struct region *g)
+{
+	struct reading r = { .s = s, .known = g->known };
+	uint64_t size = dwarf_type_size(s->t, g->type), bytes;
+
+	if (!mul_ok(size, g->n, &bytes) || !add_ok(g->addr, bytes, &r.end))
+		return;
+	/* What has no bound of its own ends with the block. */
+	if (index_find(s->ix, g->addr))
+		r.end = g->n == 1 ? index_end(s->ix, g->addr)
+				  : min_u64(r.end, index_end(s->ix, g->addr));
+	for (uint64_t i = 0; i < g->n && s->steps; i++)
+		read_type(&r, g->addr + i * size, g->type);
+}
+
+void spread_run(struct spread *s)
+{
+	while (s->n_queue) {
+		struct region g = s->queue[s->head];
+
+		s->head = (s->head + 1) & (s->cap_queue - 1);
+		s->n_queue--;
+		read_region(s, &g);
+	}
+}
+
+void spread_root(struct spread *s, vaddr addr, uint32_t type)
+{
+	if (dwarf_type_size(s->t, type))
+		enqueue(s, addr, type, 1, TYPE_STATIC);
+}
+
+void spread_pointer(struct spread *s, uint64_t value, uint32_t type)
+{
+	claim(s, &(struct claim){ .value = value, .type = type,
+				  .known = TYPE_STATIC });
+}
+
+void spread_objects(struct spread *s, const struct heap *h)
+{
+	struct heap_iter it;
+	struct block b;
+	uint64_t word;
+
+	heap_iter_init(&it, h);
+	while (heap_iter_next(&it, &b)) {
+		uint32_t type, block;
+
+		if (b.state != BLOCK_USED || b.usable < s->sp->word ||
+		    !space_word(s->sp, b.addr, &word))
+			continue;
+		type = class_of(s, word);
+		block = index_find(s->ix, b.addr);
+		if (!type || !block || s->fit[block] >= FIT_EXACT ||
+		    dwarf_type_size(s->t, type) > b.usable)
+			continue;
+		claim(s, &(struct claim){ .value = b.addr, .type = type,
+					  .known = TYPE_DWARF });
+		if (s->n_queue > QUEUE_MIN)
+			spread_run(s);
+	}
+	spread_run(s);
+}
+
+void spread_name(struct spread *s, uint32_t type, struct str *ret)
+{
+	static const char *const special[] = {
+		"text of std::string", "functor of std::function", "text",
+	};
+	uint32_t of = type & ~(uint32_t)SPREAD_ARRAY;
+
+	if (of >= SPREAD_STRING) {
+		str_adds(ret, special[of - SPREAD_STRING]);
+		return;
+	}
+	dwarf_type_name(s->t, of, ret);
+	if (type & SPREAD_ARRAY)
+		str_adds(ret, " []");
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Types spread from variables to the blocks that they lead to.
+ *
+ * Vocabulary.  A *region* is memory of a known type: a variable, or a block
+ * that has one.  Its pointers give types to blocks, which become regions, in
+ * breadth-first order.  A *claim* says that a block is of a type; its *fit*
+ * says how well the type explains the block, and a better one replaces what is
+ * there, so that a byte buffer or a base class that came first does not stay.
+ * Claims that fit as well and say otherwise are *conflicts*; the first stays.
+ *
+ * What is guarded against.  A block is never of a type that is larger.  A
+ * stale pointer leads to a block that is something else by now: a structure
+ * is only taken if its pointers are null or lead somewhere.  Of a vector only
+ * the elements in use are followed.  What a union holds is believed if it
+ * fits exactly.  An object with a vtable is what that says.
+ *
+ * Cost.  Six bytes for each block and sixteen for each that waits.  Each block
+ * is expanded at most once for each fit.
+ */
+#ifndef ANALYSIS_SPREAD_H
+#define ANALYSIS_SPREAD_H
+
+#include "analysis/fields.h"
+#include "analysis/hints.h"
+#include "analysis/index.h"
+#include "analysis/types.h"
+#include "corewalk/heap.h"
+#include "corewalk/space.h"
+#include "corewalk/symbol.h"
+
+/* Rising: a later one replaces an earlier one. */
+enum fit {
+	FIT_NONE,
+	FIT_OPAQUE,		/* of a type that nobody defines */
+	FIT_NUMBERS,		/* bytes, numbers */
+	FIT_POINTERS,		/* an array of pointers */
+	FIT_LOOSE,		/* a structure, and more behind it */
+	FIT_ARRAY,		/* as many structures as fit */
+	FIT_NODE,		/* of a container, by its rule */
+	FIT_EXACT,		/* a structure of the block's size */
+	FIT_CLASS,		/* by its vtable */
+};
+
+/* What a block is: a type of dwarf_types.h, or one of these. */
+enum {
+	SPREAD_ARRAY = 1 << 30,	/* added to a type: an array of it */
+	SPREAD_STRING = 1 << 29,	/* bytes of std::string */
+	SPREAD_FUNCTOR,		/* what a std::function calls */
+	SPREAD_TEXT,		/* bytes, by a hint */
+};
+
+struct region {
+	vaddr addr;
+	uint32_t type;
+	uint32_t n;		/* elements */
+	uint8_t known;		/* enum type_known of what it leads to */
+};
+
+struct spread {
+	struct space *sp;	/* borrowed, as are these */
+	const struct index *ix;
+	struct symbols *symbols;
+	struct dwarf_types *t;
+	const struct hints *hints;	/* or NULL */
+	struct fields fields;
+
+	uint32_t *type;		/* owned, by block; 0: none yet */
+	uint8_t *fit;		/* owned: enum fit */
+	uint8_t *known;		/* owned: enum type_known */
+	struct region *queue;	/* owned: a ring */
+	size_t head, n_queue, cap_queue;
+	struct dwarf_map inside;	/* regions that start inside blocks */
+	struct dwarf_map classes;	/* first words to types + 1 */
+	uint64_t steps;		/* that are left */
+
+	uint64_t n_conflicts;
+	uint64_t n_too_large;	/* claims with a type larger than the block */
+	uint64_t n_stale;	/* structures with pointers to nowhere */
+	bool exhausted;		/* no step was left */
+};
+
+void spread_init(struct spread *s, struct space *sp, const struct index *ix,
+		 struct symbols *symbols, struct dwarf_types *t,
+		 const struct hints *hints);
+void spread_fini(struct spread *s);
+
+/* A variable; it is followed by spread_run(). */
+void spread_root(struct spread *s, vaddr addr, uint32_t type);
+/* A pointer in a register, to something of that type. */
+void spread_pointer(struct spread *s, uint64_t value, uint32_t type);
+/* All blocks that begin with a vtable, which no pointer may lead to. */
+void spread_objects(struct spread *s, const struct heap *h);
+/* Until nothing is left to be followed. */
+void spread_run(struct spread *s);
+
+/* Adds the name of what a block is, to be shown. */
+void spread_name(struct spread *s, uint32_t type, struct str *ret);
+
+#endif

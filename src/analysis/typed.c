@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/typed.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+static void add_modules(struct typed *ty, const struct typed_input *in)
+{
+	for (size_t i = 0; i < in->sp->n_modules; i++) {
+		const struct debug_module *m =
+			debug_of(in->debug, &in->sp->modules[i]);
+
+		if (m->dwarf && dwarf_types_add(&ty->t, m->dwarf, m->bias,
+						(uint32_t)i))
+			ty->n_modules++;
+	}
+}
+
+static void add_globals(struct typed *ty)
+{
+	for (size_t i = 0; i < ty->t.n_vars; i++) {
+		const struct dvar *v = &ty->t.vars[i];
+		uint32_t type = v->tls ? 0 : dwarf_var_type(&ty->t, v);
+
+		if (!type)
+			continue;
+		ty->n_globals++;
+		spread_root(&ty->spread, v->addr, type);
+	}
+}
+
+void typed_init(struct typed *ty, const struct typed_input *in)
+{
+	*ty = (struct typed){ 0 };
+	progress_phase(in->progress, "reading debug information");
+	dwarf_types_init(&ty->t);
+	add_modules(ty, in);
+	ty->any = ty->n_modules > 0;
+	if (!ty->any)
+		return;
+	if (in->hints)
+		hints_resolve(in->hints, &ty->t);
+	spread_init(&ty->spread, in->sp, in->ix, in->symbols, &ty->t,
+		    in->hints);
+	progress_phase(in->progress, "following pointers");
+	add_globals(ty);
+	spread_run(&ty->spread);
+	spread_objects(&ty->spread, in->heap);
+}
+
+void typed_fini(struct typed *ty)
+{
+	if (ty->any)
+		spread_fini(&ty->spread);
+	dwarf_types_fini(&ty->t);
+}
+
+/* ---- names ---- */
+
+/* A block's type and how it is known, to a number of the table of types. */
+static uint32_t number_of(struct typed *ty, struct types *types,
+			  struct dwarf_map *numbers, uint32_t block)
+{
+	uint32_t type = ty->spread.type[block], number;
+	uint8_t known = ty->spread.known[block];
+	uint64_t key = ((uint64_t)type << 8 | known) + 1;
+	struct str name;
+
+	number = dwarf_map_get(numbers, key);
+	if (number)
+		return number;
+	str_init(&name);
+	spread_name(&ty->spread, type, &name);
+	number = types_add(types, name.text, known,
+			   type & SPREAD_ARRAY ? 0 :
+			   dwarf_type_size(&ty->t, type), 0);
+	str_fini(&name);
+	dwarf_map_put(numbers, key, number);
+	return number;
+}
+
+void typed_name(struct typed *ty, struct types *types)
+{
+	struct dwarf_map numbers = { 0 };
+
+	if (!ty->any)
+		return;
+	for (uint32_t i = 1; i < types->n_blocks; i++)
+		if (ty->spread.fit[i])
+			types_set(types, i, number_of(ty, types, &numbers, i));
+	dwarf_map_fini(&numbers);
+}

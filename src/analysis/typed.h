@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Types of blocks by debug information: from the variables of all modules that
+ * have some, along pointers, to the heap.
+ *
+ * Roots are variables with an address of their own (global, static, in a
+ * function or a class), thread-local ones of the threads, and the locals of
+ * frames.  fields.h says what a type leads to, spread.h what a block may be.
+ */
+#ifndef ANALYSIS_TYPED_H
+#define ANALYSIS_TYPED_H
+
+#include "analysis/hints.h"
+#include "analysis/index.h"
+#include "analysis/spread.h"
+#include "analysis/types.h"
+#include "base/progress.h"
+#include "corewalk/debug.h"
+#include "corewalk/dwarf_types.h"
+#include "corewalk/heap.h"
+#include "corewalk/space.h"
+#include "corewalk/symbol.h"
+
+struct typed_input {
+	struct space *sp;
+	struct heap *heap;
+	const struct index *ix;
+	struct symbols *symbols;
+	struct debug *debug;
+	struct hints *hints;		/* or NULL; resolved here */
+	struct progress *progress;	/* or NULL */
+};
+
+/* All borrowed things must outlive it. */
+struct typed {
+	struct dwarf_types t;
+	struct spread spread;
+	size_t n_modules;	/* with debug information */
+	size_t n_globals, n_locals;	/* variables that were followed */
+	bool any;		/* a module had some: the rest is valid */
+};
+
+void typed_init(struct typed *ty, const struct typed_input *in);
+void typed_fini(struct typed *ty);
+
+/* A namer: what is known of the blocks, into the table of types. */
+void typed_name(struct typed *ty, struct types *types);
+
+#endif
