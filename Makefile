@@ -5,7 +5,7 @@
 srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
-BASE = err mem str num rand temp file progress
+BASE = err mem str num rand temp file demangle progress
 COREWALK = elf space pages own module symbol debug lines \
 	cfi_read cfi_run cfi_expr cfi unwind module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \

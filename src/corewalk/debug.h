@@ -40,7 +40,7 @@ struct debug_module {
 	Elf *debug_elf;		/* of dwarf: elf, a debug file, or NULL */
 	const char *debug_path;	/* of debug_elf, or NULL */
 	Dwarf *dwarf;		/* has .debug_info; NULL: there is none */
-	const char *why;	/* static: without dwarf, a clause that says why */
+	const char *why;	/* static: without dwarf, a clause why */
 };
 
 struct debug;

@@ -36,7 +36,7 @@ const char *unwind_end_text(enum unwind_end end);
 
 struct frame {
 	vaddr pc;		/* where it is, or goes on after its call */
-	bool exact;		/* pc was interrupted, and is no return address */
+	bool exact;		/* interrupted there: no return address */
 	bool guess;		/* found without call frame information */
 	bool signal;		/* the way back from a signal handler */
 	vaddr sp;		/* of this frame; its callees lie below */
