@@ -24,6 +24,7 @@ struct args {
 	const char *rate, *by, *estimator, *seed, *seeds, *streams;
 	const char *metric, *at, *peak, *depth, *window, *growth;
 	bool no_exact;
+	const char *pauses, *pause_unit, *pause_start, *pause_total;
 	const char *pprof, *folded, *speedscope, *massif;
 	struct report_args report;
 	struct list files;
@@ -66,8 +67,19 @@ static const struct option metric_options[] = {
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: peak, end, growth,\n"
 	  "temporary_share, ... such as 'peak>1G'", OPTION_LIST,
 	  ARG(report.fail_if) },
-	{ 0, "only", "SECTION,...", "timeline, growth, sites, functions,\n"
-	  "lifetimes, rates, notes, all", OPTION_VALUE, ARG(report.only) },
+	{ 0, "only", "SECTION,...", "pauses, timeline, growth, sites,\n"
+	  "functions, lifetimes, rates, notes, all", OPTION_VALUE, ARG(report.only) },
+};
+
+static const struct option pause_options[] = {
+	{ 0, "pauses", "FILE", "pauses of a collector: JSON lines with start,\n"
+	  "duration, full", OPTION_VALUE, ARG(pauses) },
+	{ 0, "pause-unit", "UNIT", "of their times: s, ms, us or ns [s]",
+	  OPTION_VALUE, ARG(pause_unit) },
+	{ 0, "pause-start", "TIME", "second of the trace at their 0 [0]",
+	  OPTION_VALUE, ARG(pause_start) },
+	{ 0, "pause-total", "TIME", "what somebody else says that they are\n"
+	  "together", OPTION_VALUE, ARG(pause_total) },
 };
 
 static const struct option file_options[] = {
@@ -85,7 +97,8 @@ static const struct option_group groups[] = {
 	{ "Sampler", sampler_options, countof(sampler_options), 0 },
 	{ "Report", metric_options, countof(metric_options), 0 },
 	{ NULL, report_shape_options, REPORT_SHAPE_OPTIONS, ARG(report) },
-	{ NULL, file_options, countof(file_options), 0 },
+	{ "Pauses", pause_options, countof(pause_options), 0 },
+	{ "Files", file_options, countof(file_options), 0 },
 	{ "Output", common_options, COMMON_OPTIONS, ARG(common) },
 };
 
@@ -107,6 +120,9 @@ struct run {
 	struct sites sites;
 	struct rate_result results[MAX_RATES];
 	struct conditions conditions;
+	struct pauses_options pauses_options;
+	struct pauses pauses;
+	uint64_t *pause_ticks;		/* owned */
 };
 
 /* ---- the command line ---- */
@@ -183,19 +199,26 @@ static size_t seconds_at(const char *text, double *ret)
 	return n + (text[n] == 's');
 }
 
-static bool parse_time(struct run *run, struct err *err)
+/* A number of seconds, if there is one. */
+static bool parse_seconds(const char *option, const char *text, double *ret,
+			  struct err *err)
 {
-	const char *text = run->args.at;
 	size_t n;
 
 	if (!text)
 		return true;
-	n = seconds_at(text, &run->to);
-	if (!n || text[n])
-		return err_set(err, ERR_USAGE, "--at: '%.40s' is no number of "
-			       "seconds", text);
-	run->replay_options.mark = MARK_TIME;
-	return true;
+	n = seconds_at(text, ret);
+	if (n && !text[n])
+		return true;
+	return err_set(err, ERR_USAGE, "--%s: '%.40s' is no number of seconds",
+		       option, text);
+}
+
+static bool parse_time(struct run *run, struct err *err)
+{
+	if (run->args.at)
+		run->replay_options.mark = MARK_TIME;
+	return parse_seconds("at", run->args.at, &run->to, err);
 }
 
 /* "T1..T2"; where one is missing, the start or the end. */
@@ -315,6 +338,27 @@ static bool set_metric(struct run *run, struct err *err)
 	return set_span(run, err) && parse_depth(run, err);
 }
 
+static bool set_pauses(struct run *run, struct err *err)
+{
+	static const char *const units[] = { "s", "ms", "us", "ns", NULL };
+	static const double seconds[] = { 1, 1e-3, 1e-6, 1e-9 };
+	const struct args *a = &run->args;
+	unsigned unit = 0;
+
+	run->input.pause_total = -1;
+	if (!parse_word("pause-unit", a->pause_unit, units, &unit, err) ||
+	    !parse_seconds("pause-start", a->pause_start,
+			   &run->pauses_options.at, err) ||
+	    !parse_seconds("pause-total", a->pause_total,
+			   &run->input.pause_total, err))
+		return false;
+	run->pauses_options.unit = seconds[unit];
+	if (a->pauses || !(a->pause_unit || a->pause_start))
+		return true;
+	return err_set(err, ERR_USAGE, "--%s is of --pauses",
+		       a->pause_unit ? "pause-unit" : "pause-start");
+}
+
 static bool set_sections(struct run *run, struct err *err)
 {
 	struct report_options *o = &run->options;
@@ -348,7 +392,7 @@ static bool prepare(struct run *run, struct err *err)
 			       a->files.n);
 	return report_args_shape(&a->report, &a->common, &run->options, err) &&
 	       set_sampler(run, err) && set_metric(run, err) &&
-	       set_sections(run, err) &&
+	       set_pauses(run, err) && set_sections(run, err) &&
 	       conditions_compile(&run->conditions, &a->report.fail_if,
 				  totals, n, err) &&
 	       report_args_check(&a->report, &run->options, err);
@@ -364,6 +408,27 @@ static uint64_t tick_of(const struct replay_options *o, double seconds)
 	if (!add_ok(o->first_tick, (uint64_t)fmin(ticks, 0x1p63), &ret))
 		return UINT64_MAX;
 	return ret;
+}
+
+/* The file's, or else those that the trace has. */
+static bool read_pauses(struct run *run, struct err *err)
+{
+	struct replay_options *o = &run->replay_options;
+	struct pauses *p = &run->pauses;
+
+	if (!run->args.pauses)
+		pauses_of_trace(p, run->trace);
+	else if (!pauses_read(p, run->args.pauses, &run->pauses_options, err))
+		return false;
+	if (!p->n && !run->args.pauses)
+		return true;
+	run->input.pauses = p;
+	run->pause_ticks = mem_alloc((p->n + 1) * sizeof(*run->pause_ticks));
+	for (size_t i = 0; i < p->n; i++)
+		run->pause_ticks[i] = tick_of(o, p->list[i].start);
+	o->instants = run->pause_ticks;
+	o->n_instants = p->n;
+	return true;
 }
 
 static bool open_trace(struct run *run, struct err *err)
@@ -389,7 +454,7 @@ static bool open_trace(struct run *run, struct err *err)
 	o->from_tick -= !(run->from > 0) && o->from_tick;
 	o->to_tick = tick_of(o, run->to);
 	run->input.exact = run->input.exact && !(info->flags & TRACE_SAMPLED);
-	return true;
+	return read_pauses(run, err);
 }
 
 static void replay_trace(struct run *run)
@@ -590,6 +655,8 @@ static void run_fini(struct run *run)
 	}
 	if (run->trace)
 		trace_close(run->trace);
+	pauses_fini(&run->pauses);
+	free(run->pause_ticks);
 	conditions_fini(&run->conditions);
 	report_args_fini(&run->args.report);
 	list_fini(&run->args.files);

@@ -13,12 +13,14 @@ _heapcore()
 	local shape="--only= --rows= --sort= --bytes --csv --redact
 		--fail-if="
 	local analyze="$process $how $shape --filter= --blocks --leaks --at=
+		--search= --search-hex= --search-in= --limit=
 		--sample= --seed="
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
 		--metric= --at= --peak= --depth= --no-exact --only= --rows=
 		--sort= --bytes --csv --redact --pprof= --folded= --window=
-		--growth= --fail-if= --speedscope= --massif= --json --color=
+		--growth= --fail-if= --speedscope= --massif= --pauses=
+		--pause-unit= --pause-start= --pause-total= --json --color=
 		--progress="
 	local record="--depth= --unwind= --rate= --children --max="
 	local trace="--rows= --stacks --tmpdir= --json --progress="
@@ -31,7 +33,7 @@ _heapcore()
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
 	[[ ${COMP_WORDS[1]} != replay ]] ||
-		sections="all timeline growth sites functions lifetimes rates notes"
+		sections="all pauses timeline growth sites functions lifetimes rates notes"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then
@@ -47,6 +49,9 @@ _heapcore()
 		return ;;
 	--progress)
 		COMPREPLY=($(compgen -W "auto plain" -- "$word"))
+		return ;;
+	--search-in)
+		COMPREPLY=($(compgen -W "blocks heap all" -- "$word"))
 		return ;;
 	--compress)
 		COMPREPLY=($(compgen -W "zstd none" -- "$word"))
@@ -93,6 +98,7 @@ _heapcore()
 	--every | --for | -n)
 		COMPREPLY=($(compgen -W "500ms 10s 1m 1h" -- "$word"))
 		return ;;
+	--search | --search-hex | --limit | \
 	--sort | --filter | --fail-if | --at | --max-pause | --count | -f | \
 	--seed | --seeds)
 		return ;;

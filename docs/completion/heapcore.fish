@@ -53,6 +53,11 @@ complete -c heapcore -n $analyze -l blocks -d "One line for each block"
 complete -c heapcore -n $analyze -l leaks \
 	-d "Look for leaks in a large heap too"
 complete -c heapcore -n $analyze -l at -x -d "What is at this address"
+complete -c heapcore -n $analyze -x -l search -d "Where this pattern is"
+complete -c heapcore -n $analyze -x -l search-hex -d "Where these bytes are"
+complete -c heapcore -n $analyze -x -l search-in -a "blocks heap all" \
+	-d "Where to search"
+complete -c heapcore -n $analyze -x -l limit -d "Places that a search lists"
 complete -c heapcore -n $analyze -l sample -x -a "64k 512k 2M" \
 	-d "What a sampler would see"
 complete -c heapcore -n $analyze -l seed -x -d "Of the generator"
@@ -157,7 +162,7 @@ complete -c heapcore -n $replay -l depth -x -a "1 3 all" \
 	-d "Frames for a site"
 complete -c heapcore -n $replay -l no-exact -d "Estimates only"
 complete -c heapcore -n $replay -l only -x \
-	-a "all timeline growth sites functions lifetimes rates notes" -d "These sections"
+	-a "all pauses timeline growth sites functions lifetimes rates notes" -d "These sections"
 complete -c heapcore -n $replay -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $replay -l sort -x -d "Order of the rows"
 complete -c heapcore -n $replay -l bytes -d "Exact bytes"
@@ -170,6 +175,10 @@ complete -c heapcore -n $replay -l growth -x -d "What changed between these seco
 complete -c heapcore -n $replay -l fail-if -x -d "Exit 1 if this holds"
 complete -c heapcore -n $replay -l speedscope -r -d "Also JSON for speedscope"
 complete -c heapcore -n $replay -l massif -r -d "Also what ms_print reads"
+complete -c heapcore -n $replay -l pauses -r -d "Pauses as JSON lines"
+complete -c heapcore -n $replay -l pause-unit -x -a "s ms us ns" -d "Of the times of pauses"
+complete -c heapcore -n $replay -l pause-start -x -d "Where their time is 0"
+complete -c heapcore -n $replay -l pause-total -x -d "What they should add up to"
 complete -c heapcore -n $replay -l json -d "One JSON document"
 complete -c heapcore -n $replay -l color -x -a "auto always never" \
 	-d "When to use colours"

@@ -47,6 +47,9 @@ void replay_init(struct replay *r, const struct replay_options *options)
 	live_init(&r->live, options->blocks || options->span == SPAN_WINDOW);
 	if (options->lifetimes)
 		lifetimes_init(&r->lifetimes);
+	if (options->n_instants)
+		r->instants = mem_alloc(options->n_instants *
+					sizeof(*r->instants));
 	if (options->span == SPAN_ALL)
 		r->stage = STAGE_INSIDE;
 	profile_init(&r->profile, options->estimator);
@@ -64,6 +67,7 @@ void replay_fini(struct replay *r)
 		lifetimes_fini(&r->lifetimes);
 	free(r->changes);
 	free(r->owned);
+	free(r->instants);
 	free(r->threads);
 	free(r->gone);
 	*r = (struct replay){ .n_events = 0 };
@@ -508,19 +512,6 @@ static void do_later(struct replay *r, const struct trace_event *e)
 	live_remove(&r->live, b);
 }
 
-/* Events of one stage. */
-static void do_stage(struct replay *r, const struct trace_event *events,
-		     size_t n)
-{
-	if (r->options.span != SPAN_WINDOW || r->stage == STAGE_INSIDE) {
-		do_events(r, events, n);
-		return;
-	}
-	for (size_t i = 0; r->stage == STAGE_AFTER && i < n; i++)
-		do_later(r, &events[i]);
-	r->n_events += n;
-}
-
 /* How many events are not behind the instant. */
 static size_t until(const struct trace_event *events, size_t n, uint64_t tick)
 {
@@ -529,6 +520,45 @@ static size_t until(const struct trace_event *events, size_t n, uint64_t tick)
 	while (i < n && events[i].tick <= tick)
 		i++;
 	return i;
+}
+
+static void pass_instant(struct replay *r)
+{
+	r->instants[r->n_instants++] = (struct replay_instant){
+		.allocated = r->allocated_bytes, .live = r->live_bytes,
+	};
+}
+
+/* Events with instants among them. */
+static void do_until_instants(struct replay *r,
+			      const struct trace_event *events, size_t n)
+{
+	const struct replay_options *o = &r->options;
+
+	while (r->n_instants < o->n_instants) {
+		size_t k = until(events, n, o->instants[r->n_instants]);
+
+		do_events(r, events, k);
+		if (k == n)
+			return;
+		pass_instant(r);
+		events += k;
+		n -= k;
+	}
+	do_events(r, events, n);
+}
+
+/* Events of one stage. */
+static void do_stage(struct replay *r, const struct trace_event *events,
+		     size_t n)
+{
+	if (r->options.span != SPAN_WINDOW || r->stage == STAGE_INSIDE) {
+		do_until_instants(r, events, n);
+		return;
+	}
+	for (size_t i = 0; r->stage == STAGE_AFTER && i < n; i++)
+		do_later(r, &events[i]);
+	r->n_events += n;
 }
 
 void replay_events(struct replay *r, const struct trace_event *events,
@@ -566,6 +596,8 @@ void replay_finish(struct replay *r)
 		end_span(r, r->last_tick);
 	if (r->options.span != SPAN_WINDOW)
 		close_all(r);
+	while (r->n_instants < r->options.n_instants)
+		pass_instant(r);
 	r->n_events++;
 	for (size_t i = 0; i < r->n_sites; i++)
 		keep_marked(r, &r->sites[i]);

@@ -56,6 +56,8 @@ struct replay_options {
 	uint32_t n_stacks;	/* numbers of stacks are 0 to this */
 	double ns_per_tick;
 	bool lifetimes;		/* by site, which costs a little */
+	const uint64_t *instants;	/* borrowed; rising: see instants */
+	size_t n_instants;
 	bool blocks;		/* keep those live at the mark */
 };
 
@@ -85,6 +87,11 @@ struct replay_change {
 /* What a thread had allocated in the window that was live at its end. */
 struct replay_owned {
 	uint64_t blocks, bytes, samples;
+};
+
+/* All that was allocated until then, and what was live. */
+struct replay_instant {
+	uint64_t allocated, live;
 };
 
 /* What became of a window's blocks behind its end. */
@@ -126,6 +133,8 @@ struct replay {
 	struct replay_change *changes;	/* owned; SPAN_GROWTH, by stack */
 	struct replay_owned *owned;	/* owned; SPAN_WINDOW, by thread */
 	struct replay_later later;	/* freed behind the window */
+	struct replay_instant *instants;	/* owned; of the options' */
+	size_t n_instants;	/* passed; all of them from finish on */
 	enum { STAGE_BEFORE, STAGE_INSIDE, STAGE_AFTER } stage;
 	size_t n_sites;
 	struct replay_thread *threads;	/* owned */

@@ -196,6 +196,23 @@ static void note_window(struct table *t, const struct replay_input *in)
 		     p->later.samples, orphans.samples);
 }
 
+static void note_pauses(struct table *t, const struct replay_input *in)
+{
+	struct pauses_summary s;
+	char sum[NUM_MAX], total[NUM_MAX];
+
+	if (!in->pauses || in->pause_total < 0)
+		return;
+	pauses_sum_up(in->pauses, PAUSES_ALL, &s);
+	num_format_duration(sum, s.sum);
+	num_format_duration(total, in->pause_total);
+	table_row(t);
+	table_set_text(t, N_CODE, "pause-total");
+	table_printf(t, N_TEXT, "The pauses are %s together, which is %+.3g ms "
+		     "from the total of %s.", sum,
+		     (s.sum - in->pause_total) * 1e3, total);
+}
+
 static void note_order(struct table *t, const struct replay *p)
 {
 	if (!p->lost_frees && !p->unknown_frees && !p->impossible)
@@ -221,6 +238,7 @@ void build_notes(struct report *r, const struct replay_input *in)
 	note_covers(t, in);
 	note_needed(t, in);
 	note_window(t, in);
+	note_pauses(t, in);
 	if (in->replay->sampled) {
 		table_row(t);
 		table_set_text(t, N_CODE, "sampled-recording");

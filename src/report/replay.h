@@ -5,6 +5,7 @@
 #ifndef REPORT_REPLAY_H
 #define REPORT_REPLAY_H
 
+#include "replay/pauses.h"
 #include "replay/rates.h"
 #include "replay/replay.h"
 #include "report/frames.h"
@@ -18,6 +19,7 @@ enum replay_section {
 	REPLAY_TOTALS,		/* JSON only */
 	REPLAY_WINDOW,		/* JSON only; with --window */
 	REPLAY_MOMENTS,		/* JSON only: peak, end, allocated */
+	REPLAY_PAUSES,		/* with --pauses */
 	REPLAY_TIMELINE,	/* in text a plot */
 	REPLAY_GROWTH,		/* with --growth */
 	REPLAY_SITES,
@@ -26,7 +28,7 @@ enum replay_section {
 	REPLAY_RATES,		/* with several rates or seeds */
 	REPLAY_NOTES,
 };
-enum { REPLAY_SECTIONS = 11 };
+enum { REPLAY_SECTIONS = 12 };
 
 enum replay_metric {
 	METRIC_PEAK,		/* or the time of --at */
@@ -49,6 +51,8 @@ struct replay_input {
 	uint64_t n_seeds;
 	uint64_t needed_rate;	/* for 5 % on the top sites; 0 not known */
 	size_t n_top;
+	const struct pauses *pauses;	/* NULL: none are known */
+	double pause_total;	/* what somebody else has counted; < 0: - */
 };
 
 bool replay_build(struct report *r, const struct replay_input *in,
@@ -70,6 +74,10 @@ void build_growth(struct report *r, const struct replay_input *in);
 void build_window(struct report *r, const struct replay_input *in);
 /* What the threads that had ended left live in the window. */
 struct replay_owned replay_orphans(const struct replay_input *in);
+
+/* build_pauses.c; in->pauses is not NULL */
+void build_pauses(struct report *r, const struct replay_input *in);
+double replay_pauses_end(const struct replay_input *in);
 
 /* build_functions.c: by function, with what they call */
 void build_functions(struct report *r, const struct replay_input *in);

@@ -71,6 +71,17 @@ static int64_t growth_of(const struct replay_input *in)
 	return llround(come.bytes.value - gone.bytes.value);
 }
 
+static void pause_totals(const struct replay_input *in, struct cell *ret)
+{
+	struct pauses_summary s;
+
+	pauses_sum_up(in->pauses, PAUSES_ALL, &s);
+	ret[C_PAUSES] = number(s.n);
+	ret[C_MAX_PAUSE] = real(s.max);
+	if (replay_pauses_end(in) > 0)
+		ret[C_PAUSED_SHARE] = real(s.sum / replay_pauses_end(in));
+}
+
 void replay_totals(const struct replay_input *in,
 		   struct cell ret[REPLAY_TOTAL_COLUMNS])
 {
@@ -93,6 +104,8 @@ void replay_totals(const struct replay_input *in,
 		ret[C_TEMPORARY_SHARE] = real(num_share(r->temporary,
 							r->allocations));
 	}
+	if (in->pauses)
+		pause_totals(in, ret);
 	if (r->options.span == SPAN_GROWTH)
 		ret[C_GROWTH] = (struct cell){ .i = growth_of(in),
 					       .known = true };

@@ -160,6 +160,41 @@ grown() {
 ok "--fail-if: it grew" grown 'growth>1M' 1
 ok "--fail-if: not by so much" grown 'growth>4M' 0
 
+# Pauses, one at each instant.
+cat >pauses.ndjson <<END
+{"kind":"pause","at":$from,"dur":0.000001,"full":false}
+{"kind":"pause","at":$to,"dur":0.000003,"full":true}
+END
+"$HEAPCORE" replay --pauses=pauses.ndjson --pause-total=0.000005 --json \
+	phases.trace >pauses.json
+ok "pauses are counted" is pauses.json \
+	'.pauses | map("\(.which) \(.pauses) \(.max_s)") | join(", ")' \
+	"all 2 3e-06, full 1 3e-06, others 1 1e-06"
+ok "what was allocated before them" about pauses.json \
+	'(.between_pauses[0].max_bytes)' \
+	"$((1000 * 3000 + 20 * 500 + 70002 + 80001))"
+ok "what was live then" is pauses.json '.between_pauses[2].p50_bytes' \
+	"$((1000 * 1000 + 70001))"
+ok "no time for the program in a window as short" is pauses.json \
+	'.utilisation[0].utilisation_share > 0.996' true
+ok "the sum against another" is pauses.json \
+	'[.notes[] | select(.code == "pause-total")] | length' 1
+"$HEAPCORE" replay --pauses=pauses.ndjson phases.trace >text
+ok "text has pauses" grep -q '^PAUSES  .* p50 ' text
+ok "pauses in 80 columns" sh -c '! grep -q "^.\{81\}" text'
+"$HEAPCORE" replay --pauses=pauses.ndjson --pause-unit=ms --pause-start=1s \
+	--json --only=pauses phases.trace >ms.json
+ok "another unit" is ms.json '.pauses[0].max_s' 0
+ok "--fail-if: a long pause" sh -c '"$HEAPCORE" replay -q \
+	--pauses=pauses.ndjson --fail-if="max_pause_s>0.000002" phases.trace
+	[ $? = 1 ]'
+echo '{"at": true}' >>pauses.ndjson
+bad_line() {
+	"$HEAPCORE" replay --pauses=pauses.ndjson phases.trace >out 2>err
+	[ $? = 2 ] && grep -q 'pauses.ndjson:3: "start" is no number' err
+}
+ok "a wrong line is named" bad_line
+
 usage() {
 	"$HEAPCORE" replay "$@" phases.trace >out 2>err
 	[ $? = 2 ] && [ ! -s out ] && [ -s err ]
@@ -167,6 +202,8 @@ usage() {
 for wrong in 1 2..1 .. a..b 1..2x 1...2 -1..2 1e3..2e3; do
 	[ "$wrong" = .. ] || ok "--window=$wrong" usage --window="$wrong"
 done
+ok "a unit of nothing" usage --pause-unit=ms
+ok "an unknown unit" usage --pauses=x --pause-unit=h
 ok "two spans" usage --window=1..2 --growth=1..2
 ok "growth and metric" usage --growth=1..2 --metric=end
 ok "only growth without instants" usage --only=growth
