@@ -5,6 +5,11 @@
 
 #include "base/mem.h"
 
+enum {
+	MAX_FRAMES = 1024,	/* of a thread */
+	LOCALS_BUDGET = 1 << 26,	/* entries, for all frames */
+};
+
 static void add_modules(struct typed *ty, const struct typed_input *in)
 {
 	for (size_t i = 0; i < in->sp->n_modules; i++) {
@@ -30,6 +35,37 @@ static void add_globals(struct typed *ty)
 	}
 }
 
+static void add_local(void *data, const struct dwarf_local *l)
+{
+	struct typed *ty = data;
+	const struct dtype *type = dwarf_type_head(&ty->t, l->type);
+
+	ty->n_locals++;
+	if (l->in_memory)
+		spread_root(&ty->spread, l->value, l->type);
+	else if (type->kind == DTYPE_POINTER)
+		spread_pointer(&ty->spread, l->value, type->target);
+}
+
+static void add_locals(struct typed *ty, const struct typed_input *in)
+{
+	struct dwarf_frames frames = {
+		.t = &ty->t, .sp = in->sp, .debug = in->debug,
+		.lines = in->lines, .cfi = in->cfi, .budget = LOCALS_BUDGET,
+	};
+
+	for (size_t i = 0; i < in->sp->n_threads; i++) {
+		struct frame f;
+
+		unwind_first(in->sp, &in->sp->threads[i], &f);
+		for (unsigned k = 0; k < MAX_FRAMES && frames.budget; k++) {
+			dwarf_locals(&frames, &f, add_local, ty);
+			if (unwind_next(in->sp, in->cfi, &f) != UNWIND_MORE)
+				break;
+		}
+	}
+}
+
 void typed_init(struct typed *ty, const struct typed_input *in)
 {
 	*ty = (struct typed){ 0 };
@@ -45,6 +81,7 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 		    in->hints);
 	progress_phase(in->progress, "following pointers");
 	add_globals(ty);
+	add_locals(ty, in);
 	spread_run(&ty->spread);
 	spread_objects(&ty->spread, in->heap);
 }

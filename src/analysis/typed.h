@@ -16,7 +16,7 @@
 #include "analysis/types.h"
 #include "base/progress.h"
 #include "corewalk/debug.h"
-#include "corewalk/dwarf_types.h"
+#include "corewalk/dwarf_locals.h"
 #include "corewalk/heap.h"
 #include "corewalk/space.h"
 #include "corewalk/symbol.h"
@@ -27,6 +27,8 @@ struct typed_input {
 	const struct index *ix;
 	struct symbols *symbols;
 	struct debug *debug;
+	struct lines *lines;
+	struct cfi *cfi;
 	struct hints *hints;		/* or NULL; resolved here */
 	struct progress *progress;	/* or NULL */
 };

@@ -53,7 +53,7 @@ enum dtype_flag {
 	DTYPE_VIRTUAL = 1 << 1,	/* has a vtable */
 	DTYPE_FLOAT = 1 << 2,
 	DTYPE_SIGNED = 1 << 3,
-	DTYPE_FLEXIBLE = 1 << 4,	/* ends in an array without a bound */
+	DTYPE_FLEXIBLE = 1 << 4,	/* ends in an array with no bound */
 	DTYPE_REFERENCE = 1 << 5,
 };
 

@@ -292,27 +292,47 @@ static size_t find_scopes(struct lines *l, struct table *t, struct unit *u,
 	return n;
 }
 
+/* The unit that addr is in, its functions read; NULL if none is. */
+static struct unit *find_unit(struct lines *l, const struct debug_module *m,
+			      uint64_t addr, Dwarf_Die *ret)
+{
+	struct table *t;
+	struct unit *u;
+	const struct range *r;
+
+	if (!m->dwarf)
+		return NULL;
+	t = table_of(l, m);
+	r = find_range(&t->ranges, addr);
+	if (!r)
+		return NULL;
+	u = &t->units[r->at];
+	if (!dwarf_offdie(m->dwarf, u->die, ret))
+		return NULL;
+	if (!u->read)
+		read_unit(u, ret);
+	return u;
+}
+
+bool lines_function(struct lines *l, const struct debug_module *m,
+		    uint64_t addr, Dwarf_Die *ret)
+{
+	struct unit *u = find_unit(l, m, addr, ret);
+	const struct range *r = u ? find_range(&u->functions, addr) : NULL;
+
+	return r && dwarf_offdie(m->dwarf, r->at, ret);
+}
+
 size_t lines_at(struct lines *l, const struct debug_module *m, uint64_t addr,
 		struct line_place ret[LINES_MAX])
 {
 	Dwarf_Die scopes[LINES_MAX], unit;
-	const struct range *r;
-	struct table *t;
-	struct unit *u;
+	struct unit *u = find_unit(l, m, addr, &unit);
 	size_t n;
 
-	if (!m->dwarf)
+	if (!u)
 		return 0;
-	t = table_of(l, m);
-	r = find_range(&t->ranges, addr);
-	if (!r)
-		return 0;
-	u = &t->units[r->at];
-	if (!dwarf_offdie(m->dwarf, u->die, &unit))
-		return 0;
-	if (!u->read)
-		read_unit(u, &unit);
-	n = find_scopes(l, t, u, addr, scopes);
+	n = find_scopes(l, table_of(l, m), u, addr, scopes);
 	ret[0] = (struct line_place){ 0 };
 	set_line(&ret[0], &unit, addr);
 	if (!n)

@@ -44,4 +44,8 @@ void lines_free(struct lines *l);
 size_t lines_at(struct lines *l, const struct debug_module *m, uint64_t addr,
 		struct line_place ret[LINES_MAX]);
 
+/* The entry of the function, not inlined, that addr is in. */
+bool lines_function(struct lines *l, const struct debug_module *m,
+		    uint64_t addr, Dwarf_Die *ret);
+
 #endif
