@@ -26,6 +26,7 @@ struct args {
 	bool leaks;
 	const char *at;
 	const char *sample, *seed;
+	const char *search, *search_hex, *search_in, *limit;
 	struct list files;
 };
 
@@ -38,8 +39,8 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, allocators, arenas, "
-	  "leaks,\nretainers, strings, classes, fragmentation, residency,\n"
-	  "threads, mappings, modules, settings, findings, all", OPTION_VALUE,
+	  "leaks,\nretainers, strings, classes, fragmentation,\n"
+	  "residency, threads, mappings, modules, settings,\nfindings, all", OPTION_VALUE,
 	  ARG(report.only) },
 };
 
@@ -53,6 +54,14 @@ static const struct option block_options[] = {
 	  "--blocks say who is leaked", OPTION_FLAG, ARG(leaks) },
 	{ 0, "at", "ADDR", "what is at this address", OPTION_VALUE,
 	  ARG(at) },
+	{ 0, "search", "REGEX", "where a PCRE2 pattern is, block by block",
+	  OPTION_VALUE, ARG(search) },
+	{ 0, "search-hex", "BYTES", "the same for bytes, as in '7f 45 4c 46'",
+	  OPTION_VALUE, ARG(search_hex) },
+	{ 0, "search-in", "WHAT", "blocks in use, all of the heap, or all:\n"
+	  "blocks, heap, all [blocks]", OPTION_VALUE, ARG(search_in) },
+	{ 0, "limit", "N|all", "places that a search lists [1000]",
+	  OPTION_VALUE, ARG(limit) },
 	{ 0, "sample", "RATE", "what a sampler would see of the blocks at\n"
 	  "this many bytes a sample, and how wrong it is", OPTION_VALUE,
 	  ARG(sample) },
@@ -86,13 +95,69 @@ struct run {
 	struct out out;
 	struct subject subject;
 	struct damage_at damage_at;
+	struct search_pattern *pattern;	/* owned; NULL: no search */
+	enum search_in search_in;
+	size_t search_limit;
 };
+
+static bool set_search_in(struct run *run, struct err *err)
+{
+	static const char *const words[] = {
+		[SEARCH_BLOCKS] = "blocks",
+		[SEARCH_HEAP] = "heap",
+		[SEARCH_ALL] = "all",
+	};
+	const char *in = run->args.search_in, *limit = run->args.limit;
+	uint64_t n = 1000;
+
+	for (size_t i = 0; in && i < countof(words); i++)
+		if (!strcmp(in, words[i])) {
+			run->search_in = (enum search_in)i;
+			in = NULL;
+		}
+	if (in)
+		return err_set(err, ERR_USAGE, "--search-in: '%.40s' is "
+			       "neither blocks nor heap nor all", in);
+	if (limit && !strcmp(limit, "all"))
+		n = SIZE_MAX;
+	else if (limit && (!num_parse_u64(limit, &n) || !n))
+		return err_set(err, ERR_USAGE, "--limit: '%.40s' is neither a "
+			       "number from 1 on nor all", limit);
+	run->search_limit = n;
+	return true;
+}
+
+/* It makes a report of its own. */
+static bool set_search(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+
+	if (!a->search && !a->search_hex) {
+		if (a->search_in || a->limit)
+			return err_set(err, ERR_USAGE, "--%s is for --search",
+				       a->limit ? "limit" : "search-in");
+		return true;
+	}
+	if (a->search && a->search_hex)
+		return err_set(err, ERR_USAGE, "--search or --search-hex, not "
+			       "both");
+	if (a->at || a->report.only || a->blocks || a->sample)
+		return err_set(err, ERR_USAGE, "a search stands alone: no "
+			       "--only, --blocks, --at or --sample");
+	run->pattern = a->search ? search_compile(a->search, err)
+				 : search_compile_hex(a->search_hex, err);
+	return run->pattern && set_search_in(run, err);
+}
 
 static bool set_sections(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
 	struct report_options *o = &run->options;
 
+	if (run->pattern) {
+		o->sections = 1u << SECTION_SEARCH;
+		return true;
+	}
 	if (a->at) {
 		if (!num_parse_addr(a->at, &run->at))
 			return err_set(err, ERR_USAGE, "--at: '%.40s' is no "
@@ -163,7 +228,7 @@ static bool set_filter(struct run *run, struct err *err)
 
 	if (!expr)
 		return true;
-	if (!run->args.blocks && run->args.report.only &&
+	if (!run->args.blocks && (run->args.report.only || run->pattern) &&
 	    report_single_section(o, &section) &&
 	    section != SECTION_CLASSES) {
 		o->row_filter = expr;
@@ -214,6 +279,7 @@ static bool prepare(struct run *run, struct err *err)
 	run->options.kind = &report_analyze;
 	return set_rate(run, err) && check_files(a, err) &&
 	       report_args_shape(&a->report, &a->common, &run->options, err) &&
+	       set_search(run, err) &&
 	       set_sections(run, err) && set_sample(run, err) &&
 	       set_filter(run, err) &&
 	       conditions_compile(&run->conditions, &a->report.fail_if, totals,
@@ -270,6 +336,9 @@ static void analyse(struct run *run)
 		subject_retain(s, &run->progress);
 	if (run->options.sections >> SECTION_STRINGS & 1)
 		subject_strings(s, &run->progress);
+	if (run->pattern)
+		subject_search(s, run->pattern, run->search_in,
+			       run->search_limit, &run->progress);
 	if (run->args.blocks)
 		return;
 	subject_analyse(s);
@@ -285,6 +354,7 @@ static void run_fini(struct run *run)
 	if (run->subject.input.at)
 		damage_at_fini(&run->damage_at);
 	subject_fini(&run->subject);
+	search_pattern_free(run->pattern);
 	conditions_fini(&run->conditions);
 	filter_fini(&run->filter);
 	subject_args_fini(&run->args.how);

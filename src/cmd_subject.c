@@ -58,6 +58,8 @@ void subject_init(struct subject *s)
 
 void subject_fini(struct subject *s)
 {
+	if (s->input.search)
+		search_fini(&s->search);
 	if (s->input.strings)
 		strings_fini(&s->strings);
 	if (s->input.retain)
@@ -239,4 +241,11 @@ void subject_strings(struct subject *s, struct progress *p)
 		return;
 	strings_init(&s->strings, s->sp, &s->heap, p);
 	s->input.strings = &s->strings;
+}
+
+void subject_search(struct subject *s, const struct search_pattern *pattern,
+		    enum search_in in, size_t limit, struct progress *p)
+{
+	search_init(&s->search, pattern, s->sp, &s->heap, in, limit, p);
+	s->input.search = &s->search;
 }

@@ -12,6 +12,7 @@
 #include "analysis/refs.h"
 #include "analysis/residency.h"
 #include "analysis/retain.h"
+#include "analysis/search.h"
 #include "analysis/standout.h"
 #include "analysis/strings.h"
 #include "analysis/usage.h"
@@ -55,6 +56,7 @@ struct subject {
 	struct reach reach;
 	struct retain retain;
 	struct strings strings;
+	struct search search;
 	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
 };
@@ -92,6 +94,9 @@ void subject_reach(struct subject *s, bool asked, struct progress *p);
 void subject_retain(struct subject *s, struct progress *p);
 /* Strings that repeat. */
 void subject_strings(struct subject *s, struct progress *p);
+/* Where a pattern is; at most limit places are kept. */
+void subject_search(struct subject *s, const struct search_pattern *pattern,
+		    enum search_in in, size_t limit, struct progress *p);
 #define SUBJECT_REACH_FREELY (256 * MIB)
 
 #endif

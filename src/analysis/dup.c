@@ -341,7 +341,7 @@ static void one_pass(struct dup_count *c, const struct space *sp,
 		c->tables[i].second = second;
 		workers[i] = &c->tables[i];
 	}
-	pattern_each(sp, h, fn, workers, p);
+	pattern_each(sp, h, PATTERN_USED, fn, workers, p);
 	for (size_t i = 0; i < PATTERN_WORKERS; i++)
 		dup_flush(&c->tables[i]);
 }

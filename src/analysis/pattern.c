@@ -17,6 +17,7 @@ struct walk {
 	const struct heap *h;
 	pattern_fn *fn;
 	void *worker;
+	unsigned states;	/* of the blocks wanted */
 	unsigned part;		/* which windows are ours */
 	struct progress *progress;	/* or NULL */
 	uint64_t done, total;
@@ -43,6 +44,28 @@ static vaddr stored_until(struct space *sp, vaddr *at, vaddr end)
 	return hole;
 }
 
+bool pattern_next(struct space *sp, vaddr *at, vaddr end, bool sparse,
+		  struct pattern_piece *ret)
+{
+	while (*at < end) {
+		vaddr stop = sparse ? stored_until(sp, at, end) : end;
+
+		if (*at >= end)
+			break;
+		ret->n = stop - *at;
+		ret->bytes = space_view(sp, *at, ret->n);
+		if (!ret->bytes)
+			ret->bytes = space_view_max(sp, *at, &ret->n);
+		if (ret->bytes) {
+			ret->n = min_u64(ret->n, stop - *at);
+			ret->addr = *at;
+			return true;
+		}
+		*at = behind_hole(sp, *at);
+	}
+	return false;
+}
+
 static void walk_block(struct walk *w, const struct block *b)
 {
 	struct pattern_piece piece = { .block = b };
@@ -50,23 +73,8 @@ static void walk_block(struct walk *w, const struct block *b)
 
 	if (!add_ok(b->addr, b->usable, &end))
 		return;
-	while (at < end) {
-		vaddr stop = end;
-
-		if (b->usable >= SPARSE_MIN)
-			stop = stored_until(&w->sp, &at, end);
-		if (at >= end)
-			return;
-		piece.n = stop - at;
-		piece.bytes = space_view(&w->sp, at, piece.n);
-		if (!piece.bytes)
-			piece.bytes = space_view_max(&w->sp, at, &piece.n);
-		if (!piece.bytes) {
-			at = behind_hole(&w->sp, at);
-			continue;
-		}
-		piece.addr = at;
-		piece.n = min_u64(piece.n, stop - at);
+	while (pattern_next(&w->sp, &at, end, b->usable >= SPARSE_MIN,
+			    &piece)) {
 		w->fn(w->worker, &piece);
 		at += piece.n;
 	}
@@ -80,7 +88,7 @@ static void walk_window(struct walk *w, vaddr from, vaddr to)
 	heap_iter_range(&it, w->h, from, to);
 	while (heap_iter_next(&it, &b))
 		if (b.start >= from && b.start < to &&
-		    b.state == BLOCK_USED)
+		    w->states >> b.state & 1)
 			walk_block(w, &b);
 	w->done += to - from;
 	if (w->progress)
@@ -117,8 +125,8 @@ static void *walk_heap(void *arg)
 }
 
 void pattern_each(const struct space *sp, const struct heap *h,
-		  pattern_fn *fn, void *const workers[PATTERN_WORKERS],
-		  struct progress *p)
+		  unsigned states, pattern_fn *fn,
+		  void *const workers[PATTERN_WORKERS], struct progress *p)
 {
 	struct walk walks[PATTERN_WORKERS];
 	pthread_t thread;
@@ -129,8 +137,9 @@ void pattern_each(const struct space *sp, const struct heap *h,
 		bytes += h->extents[i].end - h->extents[i].start;
 	for (unsigned i = 0; i < PATTERN_WORKERS; i++)
 		walks[i] = (struct walk){
-			.sp = *sp, .h = h, .fn = fn, .worker = workers[i],
-			.part = i, .progress = i ? NULL : p,
+			.sp = *sp, .h = h, .states = states, .fn = fn,
+			.worker = workers[i], .part = i,
+			.progress = i ? NULL : p,
 			.total = bytes / PATTERN_WORKERS,
 		};
 	started = bytes >= THREAD_MIN &&

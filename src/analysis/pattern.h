@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of all blocks in use, for what looks for repetition in them.
+ * The bytes of all blocks, for what looks for something in them.
  *
  * Vocabulary.  A *piece* is a part of a block that can be read in one piece:
  * the whole block as a rule.  Holes are passed over, and of large blocks the
@@ -27,14 +27,27 @@ struct pattern_piece {
 	const struct block *block;
 };
 
-enum { PATTERN_WORKERS = 2 };
+enum {
+	PATTERN_WORKERS = 2,
+	/* Blocks of which states. */
+	PATTERN_USED = 1 << BLOCK_USED,
+	PATTERN_ANY = (1 << BLOCK_STATES) - 1,
+};
 
 /* Gets pieces in the order of addresses. */
 typedef void pattern_fn(void *worker, const struct pattern_piece *piece);
 
-/* Shows all pieces to fn; p may be NULL. */
+/* Shows the pieces of all blocks of these states to fn; p may be NULL. */
 void pattern_each(const struct space *sp, const struct heap *h,
-		  pattern_fn *fn, void *const workers[PATTERN_WORKERS],
+		  unsigned states, pattern_fn *fn,
+		  void *const workers[PATTERN_WORKERS],
 		  struct progress *p);
+
+/*
+ * The next piece in [*at, end), which *at is moved to; its block is left as
+ * it is.  False if there is none.
+ */
+bool pattern_next(struct space *sp, vaddr *at, vaddr end, bool sparse,
+		  struct pattern_piece *ret);
 
 #endif

@@ -35,6 +35,9 @@ void build_retainers(struct report *r, const struct report_input *in);
 /* build_patterns.c: what repeats */
 void build_strings(struct report *r, const struct report_input *in);
 
+/* build_search.c: where a pattern is */
+void build_search(struct report *r, const struct report_input *in);
+
 /* build_refs.c: who refers */
 void build_at_refs(struct report *r, const struct report_input *in);
 void build_culprits(struct report *r, const struct report_input *in);

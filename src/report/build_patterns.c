@@ -140,18 +140,23 @@ static void build_sums(struct report *r, const struct report_input *in,
 
 void build_strings(struct report *r, const struct report_input *in)
 {
-	struct table *t = report_add(r, SECTION_STRINGS, "strings",
-				     "STRINGS THAT REPEAT", string_columns,
-				     S_COLUMNS);
 	const struct strings *s = in->strings;
+	static const char title[] = "STRINGS THAT REPEAT";
+	size_t n = s ? s->n : 0;
+	struct table *t;
 
-	t->more = "other texts";
-	for (size_t i = 0; s && i < s->n; i++)
-		add_string(t, &s->items[i]);
-	if (t->n_rows) {
-		table_add_total(t);
-		table_set(t, S_USED, sum_heap(in->heap).used);
+	/* The sentence says that there is nothing. */
+	if (n || r->options->format != REPORT_TEXT) {
+		t = report_add(r, SECTION_STRINGS, "strings", title,
+			       string_columns, S_COLUMNS);
+		t->more = "other texts";
+		for (size_t i = 0; i < n; i++)
+			add_string(t, &s->items[i]);
+		/* A total is of all. */
+		if (n && n == s->distinct) {
+			table_add_total(t);
+			table_set(t, S_USED, sum_heap(in->heap).used);
+		}
 	}
-	build_sums(r, in, t->n_rows ? "STRINGS, IN WORDS"
-				    : "STRINGS THAT REPEAT");
+	build_sums(r, in, n ? "STRINGS, IN WORDS" : title);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/reach.h"
+#include "analysis/search.h"
 #include "base/num.h"
 #include "report/blocks.h"
 #include "report/build.h"
@@ -32,6 +33,7 @@ static const struct report_section words[SECTIONS] = {
 	[SECTION_MAPPINGS] = { "mappings", SECTION_IN_JSON },
 	[SECTION_MODULES] = { "modules", SECTION_IN_JSON },
 	[SECTION_SETTINGS] = { "settings", SECTION_IN_JSON },
+	[SECTION_SEARCH] = { "search", SECTION_NO_WORD },
 	[SECTION_AT] = { "at", SECTION_NO_WORD },
 	[SECTION_ABORT] = { "abort", IN_BOTH | SECTION_NO_WORD |
 			    SECTION_WITH_NEXT },
@@ -65,6 +67,7 @@ static void (*const builders[SECTIONS])(struct report *r,
 	[SECTION_MAPPINGS] = build_mappings,
 	[SECTION_MODULES] = build_modules,
 	[SECTION_SETTINGS] = build_settings,
+	[SECTION_SEARCH] = build_search,
 	[SECTION_AT] = build_at,
 	[SECTION_ABORT] = build_abort,
 	[SECTION_CULPRITS] = build_culprits,
@@ -287,7 +290,8 @@ bool report_complete(const struct report_input *in)
 	if (row[WHERE_UNDECODED].bytes || sum_heap(in->heap).undecoded)
 		return false;
 	if (count_missing(sp) || sp->core_size < sp->core_wanted ||
-	    sp->damaged || in->reach_refused)
+	    sp->damaged || in->reach_refused ||
+	    (in->search && in->search->gave_up))
 		return false;
 	if (!where_check(in->where, &off) ||
 	    (!in->heap_found && row[WHERE_ANONYMOUS].bytes))
@@ -497,6 +501,8 @@ static void write_text(const struct report *r, struct out *o)
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 
+		if (t->is_inner)
+			continue;
 		if (t->n_rows) {
 			out_addc(o, '\n');
 			table_write_text(t, &style, o);
@@ -516,6 +522,8 @@ static void write_json(const struct report *r, struct out *o)
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 
+		if (t->is_inner || t->text_only)
+			continue;
 		out_adds(o, ",\n");
 		/* Two of one name: rows, and what they add up to. */
 		if (i + 1 < r->n_tables && !strcmp(t->name, t[1].name)) {

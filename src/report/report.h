@@ -73,11 +73,12 @@ enum section {
 	SECTION_MODULES,
 	SECTION_SETTINGS,
 	SECTION_AT,
+	SECTION_SEARCH,		/* with --search only */
 	SECTION_ABORT,		/* with findings */
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 21 };
+enum { SECTIONS = 22 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -107,10 +108,12 @@ struct report_options {
 	const char *row_filter;	/* for the rows of the only section; or NULL */
 };
 
+struct backtraces;
 struct reach;
 struct refs_names;
 struct retain;
 struct strings;
+struct search;
 
 /* What the report is made of; at NULL: no --at. */
 struct report_input {
@@ -128,7 +131,9 @@ struct report_input {
 	bool reach_refused;	/* it was wanted */
 	const struct retain *retain;	/* NULL: not asked for */
 	struct refs_names *names;
+	const struct backtraces *backtraces;	/* NULL: not asked for */
 	const struct strings *strings;	/* NULL: not counted */
+	const struct search *search;	/* NULL: not asked for */
 	bool heap_found;	/* an allocator was found */
 };
 

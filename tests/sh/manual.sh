@@ -136,6 +136,10 @@ documents() {
 			[ $? = 3 ] || return 1
 		jq -r 'keys[] | "block." + .' blocks.json | sort -u
 		# What is likely has a holder, and a small heap is looked at.
+		heapcore analyze -q --json --search='three times' $core \
+			>search.json || [ $? = 3 ] || return 1
+		keys search.json
+		echo search.rows.type
 		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
 		for at in $(addresses $core.json); do

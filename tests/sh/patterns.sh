@@ -71,6 +71,76 @@ redacted() {
 	done
 }
 
+# found REGEX [STATE...]: as grep finds it in the same bytes, of each block.
+found() {
+	regex=$1
+	shift
+	where=blocks
+	[ $# = 0 ] || where=heap
+	"$truth/dump_blocks" core blocks.json "$@" >dump || return
+	LC_ALL=C grep -aoP -- "$regex" dump | wc -l >wanted
+	analyze found.json --json --search="$regex" --search-in=$where \
+		--limit=all && python3 -c '
+import json, sys
+search = json.load(open("found.json"))["search"]
+want = int(open("wanted").read())
+blocks = {}
+for line in open("blocks.json"):
+    block = json.loads(line)
+    blocks[block["address"]] = block
+print(search["matches"], "found,", want, "by grep")
+assert search["matches"] == want == len(search["rows"]) > 0
+for row in search["rows"]:
+    block = blocks[row["block"]]
+    assert int(row["address"], 16) == int(row["block"], 16) + row["offset"]
+    assert row["offset"] + row["length"] <= block["usable"]
+    assert (row["size"], row["state"], row["arena"]) == (
+        block["size"], block["state"], block["arena"])
+assert search["blocks"] == len({row["block"] for row in search["rows"]})'
+}
+
+searches() {
+	blocks core && found 'shard-00\d\d' && found 'archive\x00' &&
+		found '(?i)SRV/\w+' && found '\d+ reserved t[a-z]*' &&
+		found '[b-d]{2}[a-h]{2,9}' && found 'text' used tcache top
+}
+
+# One that has no end, and one that is none.
+hopeless() {
+	status=0
+	"$HEAPCORE" analyze -q --search='(\w+\s?)+[|<]' core >out ||
+		status=$?
+	cat out
+	[ $status = 3 ] && grep -q 'took too many steps' out &&
+		! "$HEAPCORE" analyze --search='(a' core 2>message &&
+		grep -q "'(a'.*parenthesis" message &&
+		! "$HEAPCORE" analyze --search-hex=12f core 2>message
+}
+
+# Bytes, and memory that is in no block: a name in the program's own data.
+elsewhere() {
+	printf shard-0042 | od -An -tx1 >hex
+	analyze hex.json --json --search-hex="$(cat hex)" &&
+		analyze all.json --json --search='shard-0042' \
+			--search-in=all --limit=2 &&
+		python3 -c '
+import json
+a = json.load(open("hex.json"))["search"]
+b = json.load(open("all.json"))["search"]
+print(a["matches"], b["matches"], b["rows"])
+assert 5000 <= a["blocks"] <= a["matches"] < b["matches"]
+assert len(b["rows"]) == 2 and "block" not in b["rows"][0]
+assert "of repeats" in b["rows"][0]["mapping"]'
+}
+
+# What is found could be anything: nothing of it reaches the terminal raw.
+harmless() {
+	analyze raw --search='[\x80-\xff]{8}' && [ -s raw ] &&
+		! LC_ALL=C grep -q '[^ -~]' raw && grep -q 'x80.x81' raw &&
+		analyze hidden --redact --search=reserved &&
+		! grep -q reserved hidden
+}
+
 if command -v strings >/dev/null && command -v perl >/dev/null; then
 	ok "a core of perl" perl_core
 	ok "as strings, sort and uniq count" as_strings
@@ -84,6 +154,10 @@ if command -v "$CXX" >/dev/null; then
 	ok "redacted: no text" redacted
 	! command -v strings >/dev/null ||
 		ok "and as strings counts them" as_strings
+	ok "patterns, as grep finds them" searches
+	ok "a pattern without an end" hopeless
+	ok "bytes, and outside of blocks" elsewhere
+	ok "what is found is made harmless" harmless
 else
 	skip "what a program repeats" "no $CXX"
 fi
