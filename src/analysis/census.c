@@ -4,12 +4,14 @@
 #include <stdlib.h>
 
 #include "analysis/census_name.h"
+#include "analysis/typed.h"
 #include "base/mem.h"
 
 /* In the order in which they run. */
 static void (*const namers[])(struct types *t,
 			      const struct census_input *in) = {
 	census_name,
+	typed_name,
 };
 
 /* ---- adding up ---- */

@@ -16,6 +16,8 @@
 #include "corewalk/space.h"
 #include "corewalk/symbol.h"
 
+struct typed;
+
 /* What namers look at; all borrowed. */
 struct census_input {
 	struct space *sp;
@@ -24,6 +26,7 @@ struct census_input {
 	struct symbols *symbols;
 	/* Bits by number: look at these blocks only; NULL: at all. */
 	const uint64_t *only;
+	struct typed *typed;	/* by debug information; or NULL */
 	struct progress *progress;	/* or NULL */
 };
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/census.h"
 #include "base/mem.h"
 
 enum {
@@ -117,11 +118,12 @@ static uint32_t number_of(struct typed *ty, struct types *types,
 	return number;
 }
 
-void typed_name(struct typed *ty, struct types *types)
+void typed_name(struct types *types, const struct census_input *in)
 {
+	struct typed *ty = in->typed;
 	struct dwarf_map numbers = { 0 };
 
-	if (!ty->any)
+	if (!ty || !ty->any)
 		return;
 	for (uint32_t i = 1; i < types->n_blocks; i++)
 		if (ty->spread.fit[i])

@@ -45,7 +45,9 @@ struct typed {
 void typed_init(struct typed *ty, const struct typed_input *in);
 void typed_fini(struct typed *ty);
 
-/* A namer: what is known of the blocks, into the table of types. */
-void typed_name(struct typed *ty, struct types *types);
+struct census_input;
+
+/* A namer of census.h: what in->typed knows of the blocks. */
+void typed_name(struct types *types, const struct census_input *in);
 
 #endif
