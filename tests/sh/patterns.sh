@@ -111,7 +111,7 @@ hopeless() {
 	"$HEAPCORE" analyze -q --search='(\w+\s?)+[|<]' core >out ||
 		status=$?
 	cat out
-	[ $status = 3 ] && grep -q 'took too many steps' out &&
+	[ $status = 3 ] && grep -q 'took too many' out &&
 		! "$HEAPCORE" analyze --search='(a' core 2>message &&
 		grep -q "'(a'.*parenthesis" message &&
 		! "$HEAPCORE" analyze --search-hex=12f core 2>message
