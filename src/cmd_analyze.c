@@ -334,6 +334,9 @@ static void analyse(struct run *run)
 		subject_reach(s, asked, &run->progress);
 	if (run->options.sections >> SECTION_RETAINERS & 1)
 		subject_retain(s, &run->progress);
+	if (run->args.report.only &&
+	    run->options.sections >> SECTION_THREADS & 1)
+		subject_backtraces(s, &run->progress);
 	if (run->options.sections >> SECTION_STRINGS & 1)
 		subject_strings(s, &run->progress);
 	if (run->pattern)

@@ -68,6 +68,10 @@ void subject_fini(struct subject *s)
 		reach_fini(&s->reach);
 		graph_fini(&s->graph);
 	}
+	if (s->input.backtraces)
+		backtraces_fini(&s->backtraces);
+	cfi_free(s->cfi);
+	debug_free(s->debug);
 	refs_names_fini(&s->names);
 	standout_fini(&s->standout);
 	damage_fini(&s->damage);
@@ -125,6 +129,7 @@ bool subject_open_core(struct subject *s, const struct subject_args *a,
 	struct target_options options = target_options(a, p);
 
 	progress_phase(p, "opening the core");
+	s->options = options;
 	s->sp = target_open_core(path, &options, err);
 	s->input.sp = s->sp;
 	return s->sp != NULL;
@@ -140,6 +145,7 @@ bool subject_open_live(struct subject *s, const struct subject_args *a,
 	    !cmd_seconds(a->max_pause, &options.max_pause_s, err))
 		return false;
 	progress_phase(p, "reading the process");
+	s->options = options;
 	s->sp = target_open_live(number, &options, err);
 	s->input.sp = s->sp;
 	return s->sp != NULL;
@@ -225,6 +231,22 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 	}
 	in->no_reach = s->reach_err.msg;
 	in->reach_refused = asked;
+}
+
+static struct debug *debug_files(struct subject *s)
+{
+	if (!s->debug)
+		s->debug = debug_new(s->sp, &s->options);
+	return s->debug;
+}
+
+void subject_backtraces(struct subject *s, struct progress *p)
+{
+	progress_phase(p, "following stacks");
+	s->cfi = cfi_new(s->sp, debug_files(s));
+	backtraces_init(&s->backtraces, s->sp, s->cfi, s->debug,
+			s->names.symbols);
+	s->input.backtraces = &s->backtraces;
 }
 
 void subject_retain(struct subject *s, struct progress *p)

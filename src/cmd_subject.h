@@ -6,6 +6,7 @@
 #ifndef CMD_SUBJECT_H
 #define CMD_SUBJECT_H
 
+#include "analysis/backtrace.h"
 #include "analysis/damage.h"
 #include "analysis/fragment.h"
 #include "analysis/reach.h"
@@ -51,6 +52,10 @@ struct subject {
 	struct residency_heap residency;	/* of usage too */
 	struct damage damage;
 	struct standout standout;
+	struct target_options options;
+	struct debug *debug;	/* NULL: nothing has needed it */
+	struct cfi *cfi;	/* the same */
+	struct backtraces backtraces;
 	struct refs_names names;
 	struct graph graph;
 	struct reach reach;
@@ -92,6 +97,8 @@ void subject_analyse(struct subject *s);
 void subject_reach(struct subject *s, bool asked, struct progress *p);
 /* Who keeps how much; after subject_reach(). */
 void subject_retain(struct subject *s, struct progress *p);
+/* The stacks of threads; after subject_where(). */
+void subject_backtraces(struct subject *s, struct progress *p);
 /* Strings that repeat. */
 void subject_strings(struct subject *s, struct progress *p);
 /* Where a pattern is; at most limit places are kept. */

@@ -13,6 +13,21 @@ void build_threads(struct report *r, const struct report_input *in);
 void build_mappings(struct report *r, const struct report_input *in);
 void build_modules(struct report *r, const struct report_input *in);
 
+/* build_threads.c: the threads and their stacks */
+void build_threads(struct report *r, const struct report_input *in);
+
+/* build_stacks.c: for build_threads, where each thread stands */
+struct backtrace_frame;
+struct backtraces;
+/* The table of frames; its rows are of the thread that was begun last. */
+struct table *stacks_frames_table(struct report *r);
+void stacks_add_frames(struct table *t, const struct backtraces *b,
+		       uint32_t thread);
+/* Why a stack ends, as a word. */
+const char *stacks_end_word(const struct backtraces *b, uint32_t thread);
+/* Threads that stand at the same place, with their stack, for text. */
+void stacks_build(struct report *r, const struct report_input *in);
+
 /* build_heap.c: the heap */
 void build_totals(struct report *r, const struct report_input *in);
 void build_where(struct report *r, const struct report_input *in);

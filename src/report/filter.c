@@ -420,8 +420,12 @@ static void keep_rows(struct table *t, const struct filter *f,
 			continue;
 		memcpy(kept + n * t->n_columns, table_row_at(t, i),
 		       t->n_columns * sizeof(*kept));
+		/* Filters come before sorting: this never overtakes i. */
+		if (t->inner)
+			t->inner_rows[n] = t->inner_rows[i];
 		n++;
 	}
+	t->n_inner = t->inner ? n : 0;
 	free(t->cells);
 	t->cells = kept;
 	t->cap_cells = t->n_cells;

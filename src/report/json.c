@@ -167,10 +167,29 @@ static const char *write_members(const struct table *t, size_t place,
 	return separator;
 }
 
+static void write_object(const struct table *t, size_t place, struct out *o);
+
+static const char *write_inner(const struct table *t, size_t place,
+			       const char *separator, struct out *o)
+{
+	size_t first, end;
+
+	table_inner_rows(t, place, &first, &end);
+	out_printf(o, "%s\"%s\": [", separator, t->inner->name);
+	for (size_t i = first; i < end; i++) {
+		out_adds(o, i > first ? ",\n      " : "\n      ");
+		write_object(t->inner, i, o);
+	}
+	out_addc(o, ']');
+	return ", ";
+}
+
 static void write_object(const struct table *t, size_t place, struct out *o)
 {
 	const char *separator = write_members(t, place, o);
 
+	if (t->inner)
+		separator = write_inner(t, place, separator, o);
 	out_adds(o, *separator == '{' ? "{ }" : " }");
 }
 

@@ -501,6 +501,8 @@ static void write_text(const struct report *r, struct out *o)
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 
+		if (t->is_inner)
+			continue;
 		if (t->n_rows) {
 			out_addc(o, '\n');
 			table_write_text(t, &style, o);
@@ -520,6 +522,8 @@ static void write_json(const struct report *r, struct out *o)
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 
+		if (t->is_inner || t->text_only)
+			continue;
 		out_adds(o, ",\n");
 		/* Two of one name: rows, and what they add up to. */
 		if (i + 1 < r->n_tables && !strcmp(t->name, t[1].name)) {

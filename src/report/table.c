@@ -28,6 +28,7 @@ void table_fini(struct table *t)
 	free(t->order);
 	free(t->total);
 	free(t->titles);
+	free(t->inner_rows);
 	str_fini(&t->pool);
 }
 
@@ -37,7 +38,7 @@ void table_clear(struct table *t)
 	free(t->total);
 	t->order = NULL;
 	t->total = NULL;
-	t->n_cells = t->n_rows = 0;
+	t->n_cells = t->n_rows = t->n_inner = 0;
 	t->in_total = false;
 	str_clear(&t->pool);
 }
@@ -69,6 +70,27 @@ void table_row(struct table *t)
 		MEM_PUSH(t->cells, t->n_cells, t->cap_cells) =
 			(struct cell){ 0 };
 	t->n_rows++;
+	if (!t->inner)
+		return;
+	if (t->n_inner)
+		t->inner_rows[t->n_inner - 1].end = t->inner->n_rows;
+	MEM_PUSH(t->inner_rows, t->n_inner, t->cap_inner) =
+		(struct table_range){ t->inner->n_rows, SIZE_MAX };
+}
+
+void table_nest(struct table *t, struct table *inner)
+{
+	t->inner = inner;
+	inner->is_inner = true;
+}
+
+void table_inner_rows(const struct table *t, size_t place, size_t *ret_first,
+		      size_t *ret_end)
+{
+	size_t row = t->order ? t->order[place] : place;
+
+	*ret_first = t->inner_rows[row].first;
+	*ret_end = min_u64(t->inner_rows[row].end, t->inner->n_rows);
 }
 
 void table_total_row(struct table *t)
@@ -91,6 +113,7 @@ void table_drop_row(struct table *t)
 {
 	t->n_cells -= t->n_columns;
 	t->n_rows--;
+	t->n_inner -= t->inner != NULL;
 }
 
 size_t table_label(const struct table *t)

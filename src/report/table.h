@@ -93,6 +93,11 @@ enum table_form {
 	TABLE_OBJECT,		/* the same for its only row; no list in JSON */
 };
 
+/* Rows of another table, from first on and before end. */
+struct table_range {
+	size_t first, end;
+};
+
 struct table {
 	const char *name;	/* static: JSON key, word of --only */
 	const char *title;	/* static: heading in text */
@@ -110,6 +115,11 @@ struct table {
 	bool one_unit;		/* the sizes of all columns, not of each */
 	const char **titles;	/* owned; in place of those declared */
 	uint64_t hidden;	/* columns left out of the text, as bits */
+	const struct table *inner;	/* borrowed; or NULL; table_nest() */
+	struct table_range *inner_rows;	/* owned; by row: which of inner */
+	size_t n_inner, cap_inner;
+	bool is_inner;
+	bool text_only;		/* what it says is in another table too */
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;
 };
@@ -120,6 +130,16 @@ void table_fini(struct table *t);
 
 /* No rows, but what was allocated stays for those to come. */
 void table_clear(struct table *t);
+
+/*
+ * From now on rows of inner belong to the row of t that was begun last: JSON
+ * shows them as a list in its object, sentences have them as lines below.
+ * Called before the first row; inner must outlive t's last use.
+ */
+void table_nest(struct table *t, struct table *inner);
+/* Where the inner rows of the row at a place are, in the order they came. */
+void table_inner_rows(const struct table *t, size_t place, size_t *ret_first,
+		      size_t *ret_end);
 
 /* Another title for a column, in text; static. */
 void table_retitle(struct table *t, size_t column, const char *title);

@@ -606,6 +606,20 @@ static void write_own_lines(const struct layout *l, const struct cell *row,
 	}
 }
 
+/* Lines below a sentence, each a row of the inner table. */
+static void write_inner(const struct table *t, size_t place, struct out *o)
+{
+	size_t first, end;
+
+	table_inner_rows(t, place, &first, &end);
+	for (size_t i = first; i < end; i++) {
+		const struct cell *c = table_row_at(t->inner, i);
+
+		text_write_wrapped(o, table_text(t->inner, c), c->text.len,
+				   "    ", "         ");
+	}
+}
+
 static void write_sentences(const struct layout *l, struct out *o)
 {
 	char first[NUM_MAX] = "  ";
@@ -626,6 +640,8 @@ static void write_sentences(const struct layout *l, struct out *o)
 		}
 		text_write_wrapped(o, s.text, s.len, first, rest);
 		write_own_lines(l, line_at(l, i), &s, o);
+		if (l->t->inner && i < l->n_shown)
+			write_inner(l->t, i, o);
 	}
 	str_fini(&s);
 }
