@@ -38,10 +38,10 @@ static const struct option pid_option[] = {
 };
 
 static const struct option only_option[] = {
-	{ 0, "only", "SECTION,...", "where, standout, allocators, arenas, "
-	  "leaks,\nretainers, strings, classes, fragmentation,\n"
-	  "residency, threads, mappings, modules, settings,\nfindings, all", OPTION_VALUE,
-	  ARG(report.only) },
+	{ 0, "only", "SECTION,...", "where, standout, types, allocators, "
+	  "arenas,\nleaks, retainers, strings, classes, fragmentation,\n"
+	  "residency, threads, mappings, modules, settings,\nfindings, all",
+	  OPTION_VALUE, ARG(report.only) },
 };
 
 static const struct option block_options[] = {
@@ -322,6 +322,14 @@ static bool asks_for_leaks(const struct run *run)
 	return blocks_want_reach(&run->filter);
 }
 
+/* A list of blocks is long anyway. */
+static bool asks_for_types(const struct run *run)
+{
+	return run->args.blocks || blocks_want_types(&run->filter) ||
+	       (run->args.report.only &&
+		run->options.sections >> SECTION_TYPES & 1);
+}
+
 static void analyse(struct run *run)
 {
 	struct subject *s = &run->subject;
@@ -332,6 +340,9 @@ static void analyse(struct run *run)
 	if (asked || (!run->args.blocks &&
 		      run->options.sections >> SECTION_LEAKS & 1))
 		subject_reach(s, asked, &run->progress);
+	if (asks_for_types(run) ||
+	    run->options.sections >> SECTION_TYPES & 1)
+		subject_census(s, asks_for_types(run), &run->progress);
 	if (run->options.sections >> SECTION_RETAINERS & 1)
 		subject_retain(s, &run->progress);
 	if (run->args.report.only &&
@@ -385,8 +396,7 @@ static bool write_report(struct run *run, struct err *err)
 	if (run->args.blocks) {
 		progress_phase(&run->progress, "writing blocks");
 		progress_fini(&run->progress);
-		blocks_write(run->subject.sp, &run->subject.heap,
-			     run->subject.input.reach, run->options.filter,
+		blocks_write(&run->subject.input, run->options.filter,
 			     max_blocks(run), run->options.format, &run->out);
 		return true;
 	}

@@ -62,6 +62,10 @@ void subject_fini(struct subject *s)
 		search_fini(&s->search);
 	if (s->input.strings)
 		strings_fini(&s->strings);
+	if (s->input.census) {
+		census_fini(&s->census);
+		index_fini(&s->index);
+	}
 	if (s->input.retain)
 		retain_fini(&s->retain);
 	if (s->input.reach) {
@@ -231,6 +235,31 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 	}
 	in->no_reach = s->reach_err.msg;
 	in->reach_refused = asked;
+}
+
+/* The index of the census may take as much as that of a graph. */
+#define CENSUS_MAX_BYTES (8 * GIB)
+
+void subject_census(struct subject *s, bool asked, struct progress *p)
+{
+	struct census_input in = {
+		.sp = s->sp, .heap = &s->heap, .symbols = s->names.symbols,
+		.progress = p, .ix = &s->index,
+	};
+	struct err err;
+
+	if (!s->input.heap_found ||
+	    (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY))
+		return;
+	if (s->input.reach)
+		in.ix = &s->graph.ix;
+	else if (!index_init(&s->index, &s->heap, CENSUS_MAX_BYTES, &err)) {
+		space_warn(s->sp, "blocks get no types: %s", err.msg);
+		s->input.census_refused = asked;
+		return;
+	}
+	census_init(&s->census, &in);
+	s->input.census = &s->census;
 }
 
 static struct debug *debug_files(struct subject *s)

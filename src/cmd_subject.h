@@ -7,6 +7,7 @@
 #define CMD_SUBJECT_H
 
 #include "analysis/backtrace.h"
+#include "analysis/census.h"
 #include "analysis/damage.h"
 #include "analysis/fragment.h"
 #include "analysis/reach.h"
@@ -60,6 +61,8 @@ struct subject {
 	struct graph graph;
 	struct reach reach;
 	struct retain retain;
+	struct index index;	/* of the census, if there is no graph */
+	struct census census;
 	struct strings strings;
 	struct search search;
 	struct err reach_err;	/* why there is none of it */
@@ -95,6 +98,11 @@ void subject_analyse(struct subject *s);
  * for heaps below SUBJECT_REACH_FREELY.
  */
 void subject_reach(struct subject *s, bool asked, struct progress *p);
+/*
+ * What the blocks are; after subject_reach(), whose index it shares.  Without
+ * being asked as above.
+ */
+void subject_census(struct subject *s, bool asked, struct progress *p);
 /* Who keeps how much; after subject_reach(). */
 void subject_retain(struct subject *s, struct progress *p);
 /* The stacks of threads; after subject_where(). */

@@ -26,7 +26,7 @@ _heapcore()
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="
 	local snapshot="$process --fork --all --compress="
-	local sections="all where standout allocators arenas leaks retainers
+	local sections="all where standout types allocators arenas leaks retainers
 		strings
 		classes fragmentation residency threads mappings modules settings
 		findings"

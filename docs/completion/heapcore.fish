@@ -10,8 +10,8 @@ set -l trace "__fish_seen_subcommand_from trace"
 set -l watch "__fish_seen_subcommand_from watch"
 set -l common "__fish_seen_subcommand_from analyze diff record \
 	replay snapshot trace watch"
-set -l sections all where standout allocators arenas leaks retainers \
-	strings \
+set -l sections all where standout types allocators arenas leaks \
+	retainers strings \
 	classes fragmentation residency threads mappings modules settings findings
 
 complete -c heapcore -n "not $common" -f -a analyze \

@@ -23,12 +23,23 @@ struct namer {
 
 /* ---- addresses ---- */
 
+/* Left from when the block was free: the allocator's own list heads. */
+static bool is_stale(const struct heap *h, vaddr word)
+{
+	for (size_t i = 0; i < h->n_own; i++)
+		if (word >= h->own[i].start && word < h->own[i].end)
+			return true;
+	return false;
+}
+
 static uint32_t type_of_word(const struct namer *n, vaddr word)
 {
 	enum type_known known;
 	struct str name;
 	uint32_t ret = 0;
 
+	if (is_stale(n->in->heap, word))
+		return 0;
 	str_init(&name);
 	known = vtable_class(n->in->sp, n->in->symbols, word, &name);
 	if (known == TYPE_UNKNOWN &&

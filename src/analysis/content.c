@@ -6,10 +6,13 @@
 #include "analysis/text.h"
 
 enum {
+	REPEATED_MIN = 32,
+	PADDED_TEXT = 8,	/* shorter ones may be a field */
 	/* Fewer bytes than this are a structure, whatever they are. */
 	ARRAY_MIN = 128,
 	ARRAY_WORDS = 4,	/* that are not zero */
 	PERCENT = 90,		/* of them alike */
+	PRINTABLE = 75,		/* percent of bytes: texts and their lengths */
 	LARGE = 4096,		/* looked at in places */
 	PLACES = 16,
 	PLACE_BYTES = 256,
@@ -23,8 +26,10 @@ static const char *const names[CONTENTS] = {
 	[CONTENT_ABSENT] = "not in the file",
 	[CONTENT_ZERO] = "zeros",
 	[CONTENT_TEXT] = "text",
+	[CONTENT_REPEATED] = "one value repeated",
 	[CONTENT_COUNTED_TEXT] = "text behind its length",
 	[CONTENT_UTF16] = "text, UTF-16",
+	[CONTENT_PADDED] = "text, then zeros",
 	[CONTENT_PIECES] = "pieces of text",
 	[CONTENT_POINTERS] = "pointers",
 	[CONTENT_NUMBERS] = "small numbers",
@@ -44,7 +49,7 @@ bool content_is_text(enum content content)
 
 /* What was counted in the places looked at. */
 struct counts {
-	uint64_t words, zero, heap, numbers, reals;
+	uint64_t words, zero, addresses, numbers, reals;
 	uint64_t bytes, printable;
 };
 
@@ -73,31 +78,33 @@ static void count_words(struct counts *c, const struct shape_space *s,
 		}
 		enum word_kind kind = shape_word(s, v);
 
-		c->heap += kind == WORD_HEAP;
+		c->addresses += kind == WORD_HEAP || kind == WORD_ADDR ||
+			kind == WORD_MODULE;
 		c->reals += kind == WORD_REAL;
 	}
+}
+
+/* How far apart the places are that are looked at; 0: all is one. */
+static uint64_t place_step(uint64_t n)
+{
+	return n <= LARGE ? 0 :
+			    round_down((n - PLACE_BYTES) / (PLACES - 1), 8);
 }
 
 static void count(struct counts *c, const struct shape_space *s,
 		  const uint8_t *p, uint64_t n)
 {
-	uint64_t step;
+	uint64_t step = place_step(n);
 
-	if (n <= LARGE) {
+	if (!step) {
 		count_words(c, s, p, n);
 		count_bytes(c, p, n);
 		return;
 	}
-	step = round_down((n - PLACE_BYTES) / (PLACES - 1), 8);
 	for (uint64_t i = 0; i < PLACES; i++) {
 		count_words(c, s, p + i * step, PLACE_BYTES);
 		count_bytes(c, p + i * step, PLACE_BYTES);
 	}
-}
-
-static bool most(uint64_t part, uint64_t whole)
-{
-	return part * 100 >= whole * PERCENT;
 }
 
 /* So many values are among the bytes in the middle. */
@@ -116,6 +123,11 @@ static bool is_random(const uint8_t *bytes, uint64_t n)
 	return values >= RANDOM_VALUES;
 }
 
+static bool most(uint64_t part, uint64_t whole)
+{
+	return part * 100 >= whole * PERCENT;
+}
+
 static enum content array_of(const struct shape_space *s,
 			     const uint8_t *bytes, uint64_t n)
 {
@@ -126,12 +138,12 @@ static enum content array_of(const struct shape_space *s,
 	set = c.words - c.zero;
 	if (!set)
 		return CONTENT_ZERO;
-	if (most(c.printable, c.bytes - c.zero * s->word) &&
+	if (c.printable * 100 >= (c.bytes - c.zero * s->word) * PRINTABLE &&
 	    c.printable * 2 >= c.bytes)
 		return CONTENT_PIECES;
 	if (set < ARRAY_WORDS)
 		return CONTENT_NONE;
-	if (most(c.heap, set))
+	if (most(c.addresses, set))
 		return CONTENT_POINTERS;
 	if (most(c.numbers, set))
 		return CONTENT_NUMBERS;
@@ -150,6 +162,30 @@ static bool may_be_text(const struct shape *shape)
 			return true;
 	}
 	return false;
+}
+
+/* Does one word fill it?  A rest at the end may be slack. */
+static bool is_repeated(const uint8_t *bytes, uint64_t n, unsigned word)
+{
+	uint64_t step = place_step(n);
+	uint64_t part = (step ? PLACE_BYTES : n) - 2 * (uint64_t)word;
+
+	if (n < REPEATED_MIN)
+		return false;
+	for (uint64_t i = 0; i < (step ? PLACES : 1); i++)
+		if (memcmp(bytes, bytes + i * step, word) ||
+		    memcmp(bytes + i * step, bytes + i * step + word, part))
+			return false;
+	return true;
+}
+
+/* A string at the start, and only zeros behind it. */
+static bool is_padded(const uint8_t *bytes, uint64_t n)
+{
+	uint64_t len = n <= LARGE ? text_run(bytes, n) : 0;
+
+	return len >= PADDED_TEXT && len < n && !bytes[len] &&
+	       !memcmp(bytes + len, bytes + len + 1, n - len - 1);
 }
 
 static bool all_zero(const struct shape *shape)
@@ -172,6 +208,10 @@ enum content content_of(const struct shape_space *s, const uint8_t *bytes,
 		return CONTENT_ABSENT;
 	if (may_be_text(shape) && text_find(bytes, n, n_there, &text))
 		return texts[text.kind];
+	if (shape_kind(shape, 0) == WORD_TEXT && is_padded(bytes, n_there))
+		return CONTENT_PADDED;
+	if (!all_zero(shape) && is_repeated(bytes, n_there, s->word))
+		return CONTENT_REPEATED;
 	if (n_there >= ARRAY_MIN)
 		return array_of(s, bytes, n_there);
 	return all_zero(shape) ? CONTENT_ZERO : CONTENT_NONE;

@@ -12,16 +12,18 @@ enum content {
 	CONTENT_NONE,		/* its shape says more */
 	CONTENT_ABSENT,		/* it is not in the file */
 	CONTENT_ZERO,
+	CONTENT_REPEATED,	/* one word over and over */
 	CONTENT_TEXT,
 	CONTENT_COUNTED_TEXT,
 	CONTENT_UTF16,
+	CONTENT_PADDED,		/* text, and zeros to the end */
 	CONTENT_PIECES,		/* of text, with other bytes between */
 	CONTENT_POINTERS,
 	CONTENT_NUMBERS,	/* small, of four or eight bytes */
 	CONTENT_REALS,
 	CONTENT_RANDOM,		/* or compressed */
 };
-enum { CONTENTS = 11 };
+enum { CONTENTS = 13 };
 
 /* "text", "pointers", ... */
 const char *content_name(enum content content);

@@ -196,12 +196,12 @@ static void add_size(uint32_t size, struct str *ret)
 	uint64_t low = UINT64_C(1) << (size & 63);
 
 	if (!(size & SHAPE_LARGE))
-		str_printf(ret, "%" PRIu32 " bytes:", size);
+		str_printf(ret, "%" PRIu32 ":", size);
 	else if (low < MIB)
-		str_printf(ret, "%" PRIu64 "K to %" PRIu64 "K:", low >> 10,
+		str_printf(ret, "%" PRIu64 "K-%" PRIu64 "K:", low >> 10,
 			   low >> 9);
 	else
-		str_printf(ret, "%" PRIu64 "M to %" PRIu64 "M:", low >> 20,
+		str_printf(ret, "%" PRIu64 "M-%" PRIu64 "M:", low >> 20,
 			   low >> 19);
 }
 

@@ -84,7 +84,7 @@ struct shape_group {
 /* Sorts the groups; returns the clusters, owned by the caller. */
 struct shape *shape_merge(struct shape_group *groups, size_t n, size_t *ret_n);
 
-/* "40 bytes: ptr ptr num text". */
+/* "40: ptr ptr num text". */
 void shape_name(const struct shape *s, struct str *ret);
 
 #endif

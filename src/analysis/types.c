@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 enum { NAME_CUT = 4096, SLOTS_MIN = 256 };
 
@@ -80,10 +81,9 @@ static void more_slots(struct types *t)
 	}
 }
 
-uint32_t types_add(struct types *t, const char *name, enum type_known known,
-		   uint64_t size, vaddr source)
+static uint32_t add_safe(struct types *t, const char *name, size_t n,
+			 enum type_known known, uint64_t size, vaddr source)
 {
-	size_t n = strnlen(name, NAME_CUT);
 	uint32_t *slot = slot_of(t, name, n, known);
 	struct type *type;
 
@@ -104,4 +104,18 @@ uint32_t types_add(struct types *t, const char *name, enum type_known known,
 			       source, 0 };
 	more_slots(t);
 	return (uint32_t)t->n - 1;
+}
+
+uint32_t types_add(struct types *t, const char *name, enum type_known known,
+		   uint64_t size, vaddr source)
+{
+	struct str safe;
+	uint32_t ret;
+
+	str_init(&safe);
+	str_add_escaped(&safe, name, strnlen(name, NAME_CUT));
+	ret = add_safe(t, safe.text, min_u64(safe.len, NAME_CUT), known, size,
+		       source);
+	str_fini(&safe);
+	return ret;
 }

@@ -40,7 +40,7 @@ enum { TYPE_KNOWN = 12 };
 const char *type_known_name(enum type_known known);
 
 struct type {
-	const char *name;	/* owned by the table; bytes of the target */
+	const char *name;	/* owned by the table; safe for a terminal */
 	uint64_t size;		/* of one object; 0 not known */
 	enum type_known known;
 	vaddr source;		/* the vtable, symbol, ...; 0 none */
@@ -66,7 +66,7 @@ void types_fini(struct types *t);
 /*
  * The type of that name, known in that way; made if it is new.  What a first
  * call says of size and source stays; a size of 0 is filled in later.  The
- * name is copied, and cut off at 4096 bytes.
+ * name is copied, cut off at 4096 bytes, and made harmless for a terminal.
  */
 uint32_t types_add(struct types *t, const char *name, enum type_known known,
 		   uint64_t size, vaddr source);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/demangle.h"
 
 enum {
 	NAME_MAX_LEN = 4095,	/* of a mangled name */
@@ -13,12 +14,6 @@ enum {
 };
 
 /* ---- C++ ---- */
-
-static const char *demangle(const char *name)
-{
-	(void)name;
-	return NULL;
-}
 
 /* The first template argument of "std::_Sp_counted_ptr_inplace<T, ...>". */
 static bool shared_object(const char *name, const char **ret, size_t *ret_n)
@@ -42,26 +37,40 @@ static bool shared_object(const char *name, const char **ret, size_t *ret_n)
 	return name[i];
 }
 
+/* What programmers write as std::string. */
+static void shorten(const char *name, size_t n, struct str *ret)
+{
+	static const char full[] = "std::__cxx11::basic_string<char, "
+		"std::char_traits<char>, std::allocator<char> >";
+	const size_t len = sizeof(full) - 1;
+
+	for (size_t i = 0; i < n;) {
+		if (n - i >= len && !memcmp(name + i, full, len)) {
+			str_adds(ret, "std::string");
+			i += len;
+		} else {
+			str_addc(ret, name[i++]);
+		}
+	}
+}
+
 /* The class that a mangled name behind "_ZTV" or "_ZTS" is of. */
 static void add_class(const char *mangled, struct str *ret)
 {
-	const char *name, *object;
-	struct str full;
+	const char *object;
+	struct str name;
 	size_t n;
 
-	str_init(&full);
-	str_printf(&full, "_ZTS%s", mangled);
-	name = demangle(full.text);
-	if (!name)
+	str_init(&name);
+	if (!demangle_type(mangled, &name)) {
 		str_adds(ret, mangled);
-	else if (!strncmp(name, "typeinfo name for ", 18) &&
-		 shared_object(name + 18, &object, &n))
-		str_printf(ret, "%.*s of make_shared", (int)n, object);
-	else if (!strncmp(name, "typeinfo name for ", 18))
-		str_adds(ret, name + 18);
-	else
-		str_adds(ret, name);
-	str_fini(&full);
+	} else if (shared_object(name.text, &object, &n)) {
+		shorten(object, n, ret);
+		str_adds(ret, " of make_shared");
+	} else {
+		shorten(name.text, name.len, ret);
+	}
+	str_fini(&name);
 }
 
 /* Is it where the vtable of a whole object can be?  Gets its type_info. */
@@ -178,13 +187,13 @@ enum type_known vtable_class(struct space *sp, struct symbols *symbols,
 bool vtable_symbol(struct symbols *symbols, vaddr word, struct str *ret)
 {
 	struct symbol symbol;
-	const char *name;
 
 	if (!symbols_find(symbols, word, &symbol) ||
 	    (symbol.is_code && word != symbol.start) || !symbol.size)
 		return false;
-	name = demangle(symbol.name);
-	str_printf(ret, "{&%s", name ? name : symbol.name);
+	str_adds(ret, "{&");
+	if (!demangle(symbol.name, ret))
+		str_adds(ret, symbol.name);
 	if (word != symbol.start)
 		str_printf(ret, "+%" PRIu64, word - symbol.start);
 	str_adds(ret, ", ...}");

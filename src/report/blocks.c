@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/census.h"
 #include "analysis/residency.h"
 #include "base/mem.h"
 
 enum {
 	B_ADDRESS, B_SIZE, B_USABLE, B_STATE, B_ARENA, B_MMAPPED, B_THREAD,
-	B_LEAKED, B_GRADE, B_REFS, B_RESIDENT, B_SWAPPED, B_ALLOCATOR, B_USED,
-	B_FREE, B_COLUMNS
+	B_LEAKED, B_GRADE, B_REFS, B_RESIDENT, B_SWAPPED, B_TYPE, B_KNOWN,
+	B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
 };
 
 static const char *const state_words[] = {
@@ -37,6 +38,8 @@ static const struct column columns[B_COLUMNS] = {
 	[B_REFS] = COLUMN("refs", "", COUNT, .flags = COLUMN_NO_TEXT),
 	[B_RESIDENT] = COLUMN("resident", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[B_SWAPPED] = COLUMN("swapped", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[B_TYPE] = COLUMN("type", "TYPE", TEXT),
+	[B_KNOWN] = COLUMN("known_by", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[B_ALLOCATOR] = COLUMN("allocator", "", TEXT,
 			       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 	[B_USED] = COLUMN("used", "", FLAG,
@@ -57,6 +60,11 @@ bool blocks_want_reach(const struct filter *filter)
 	       filter_uses(filter, B_REFS);
 }
 
+bool blocks_want_types(const struct filter *filter)
+{
+	return filter_uses(filter, B_TYPE) || filter_uses(filter, B_KNOWN);
+}
+
 /*
  * The words a line may hold, made once: names of states, arenas and
  * allocators in one pool, as cells that point into it.
@@ -72,6 +80,11 @@ struct words {
 	uint32_t *refs;		/* owned; by number in the index, or NULL */
 	struct residency_cursor at;
 	struct residency pages;	/* of the block at hand */
+	const struct census *census;	/* borrowed; or NULL */
+	struct cell *type;	/* owned; by type */
+	struct cell *quoted;	/* owned; the same as the format wants it */
+	size_t longest;		/* of those */
+	struct cell known[TYPE_KNOWN];
 };
 
 static struct cell add_word(struct words *w, const char *text)
@@ -84,11 +97,55 @@ static struct cell add_word(struct words *w, const char *text)
 	return c;
 }
 
-static void words_init(struct words *w, struct space *sp,
-		       const struct heap *h)
+/* A type's name as a string of JSON or a field of CSV. */
+static struct cell add_quoted(struct words *w, const char *text,
+			      enum report_format format)
 {
-	residency_seek(&w->at, sp);
+	struct cell c = { .known = true };
+	bool quote = format == REPORT_CSV && strpbrk(text, ",\"");
+
+	c.text.off = (uint32_t)w->pool.len;
+	if (quote)
+		str_addc(&w->pool, '"');
+	for (; *text; text++) {
+		if (format == REPORT_JSON && strchr("\"\\", *text))
+			str_addc(&w->pool, '\\');
+		else if (quote && *text == '"')
+			str_addc(&w->pool, '"');
+		str_addc(&w->pool, *text);
+	}
+	if (quote)
+		str_addc(&w->pool, '"');
+	c.text.len = (uint32_t)(w->pool.len - c.text.off);
+	w->longest = max_u64(w->longest, c.text.len);
+	return c;
+}
+
+static void add_types(struct words *w, enum report_format format)
+{
+	const struct types *t = &w->census->types;
+
+	w->type = mem_alloc(t->n * sizeof(*w->type));
+	w->quoted = mem_alloc(t->n * sizeof(*w->quoted));
+	for (size_t i = 0; i < t->n; i++) {
+		w->type[i] = add_word(w, t->items[i].name);
+		w->quoted[i] = add_quoted(w, t->items[i].name, format);
+	}
+	for (int i = 0; i < TYPE_KNOWN; i++)
+		w->known[i] = add_word(w, type_known_name(i));
+}
+
+static void words_init(struct words *w, const struct report_input *in,
+		       enum report_format format)
+{
+	const struct heap *h = in->heap;
+
+	residency_seek(&w->at, in->sp);
+	w->reach = in->reach;
+	w->census = in->census;
 	str_init(&w->pool);
+	if (w->census)
+		add_types(w, format);
 	for (int g = 0; w->reach && g < REACH_GRADES; g++)
 		w->grade[g] = add_word(w, reach_grade_name(g));
 	if (w->reach)
@@ -115,6 +172,8 @@ static void words_fini(struct words *w)
 	free(w->arena);
 	free(w->allocator);
 	free(w->refs);
+	free(w->type);
+	free(w->quoted);
 }
 
 static struct cell number(uint64_t value)
@@ -164,6 +223,29 @@ static void page_cells(struct words *w, const struct block *b,
 	ret[B_SWAPPED] = number(w->pages.swapped);
 }
 
+/* The number of a block's type; 0: not known, or not in use. */
+static uint32_t type_of(const struct words *w, const struct block *b)
+{
+	uint32_t number;
+
+	if (!w->census || b->state != BLOCK_USED)
+		return 0;
+	number = index_find(w->census->ix, b->addr);
+	return number ? types_of(&w->census->types, number) : 0;
+}
+
+static void type_cells(const struct words *w, const struct block *b,
+		       struct cell ret[B_COLUMNS])
+{
+	uint32_t type = type_of(w, b);
+
+	ret[B_TYPE].known = ret[B_KNOWN].known = type != 0;
+	if (!type)
+		return;
+	ret[B_TYPE] = w->type[type];
+	ret[B_KNOWN] = w->known[w->census->types.items[type].known];
+}
+
 static void block_cells(const struct heap *h, struct words *w,
 			const struct block *b, struct cell ret[B_COLUMNS])
 {
@@ -178,6 +260,8 @@ static void block_cells(const struct heap *h, struct words *w,
 	if (w->reach)
 		reach_cells(w, b, ret);
 	page_cells(w, b, ret);
+	if (w->census)
+		type_cells(w, b, ret);
 	ret[B_ALLOCATOR] = w->allocator[b->arena];
 	ret[B_USED] = number(b->state == BLOCK_USED);
 	ret[B_FREE] = number(block_state_free(b->state));
@@ -260,6 +344,13 @@ static char *put_json(char *to, const struct words *w,
 		to = PUT(to, ",\"swapped\":");
 		to = put_decimal(to, c[B_SWAPPED].u);
 	}
+	if (c[B_TYPE].known) {
+		to = PUT(to, ",\"type\":\"");
+		to = put_word(to, w, &c[B_TYPE]);
+		to = PUT(to, "\",\"known_by\":\"");
+		to = put_word(to, w, &c[B_KNOWN]);
+		to = PUT(to, "\"");
+	}
 	return PUT(to, "}\n");
 }
 
@@ -295,6 +386,14 @@ static char *put_csv(char *to, const struct words *w, const struct cell *c)
 	to = PUT(to, ",");
 	if (c[B_SWAPPED].known)
 		to = put_decimal(to, c[B_SWAPPED].u);
+	to = PUT(to, ",");
+	if (c[B_TYPE].known) {
+		to = put_word(to, w, &c[B_TYPE]);
+		to = PUT(to, ",");
+		to = put_word(to, w, &c[B_KNOWN]);
+	} else {
+		to = PUT(to, ",");
+	}
 	return PUT(to, "\n");
 }
 
@@ -310,7 +409,8 @@ static char *pad(char *to, const char *from, size_t width)
 }
 
 /* Columns of text: where each begins, and the end of the sizes. */
-enum { TEXT_SIZE = 18, TEXT_SIZE_END = 30, TEXT_STATE_WIDTH = 10 };
+enum { TEXT_SIZE = 18, TEXT_SIZE_END = 30, TEXT_STATE_WIDTH = 10,
+       TEXT_ARENA_WIDTH = 15 };
 
 static char *put_text(char *to, const struct words *w, const struct cell *c)
 {
@@ -326,11 +426,20 @@ static char *put_text(char *to, const struct words *w, const struct cell *c)
 	line = to;
 	to = put_word(to, w, &c[B_STATE]);
 	to = pad(to, line, TEXT_STATE_WIDTH);
+	line = to;
 	to = put_word(to, w, &c[B_ARENA]);
+	to = pad(to, line, TEXT_ARENA_WIDTH);
+	if (c[B_TYPE].known)
+		to = put_word(to, w, &c[B_TYPE]);
+	else
+		to = PUT(to, "-");
 	return PUT(to, "\n");
 }
 
-/* No line is longer: seven numbers, two names of at most 40, the words. */
+/*
+ * No line is longer but for the name of a type: seven numbers, two names of at
+ * most 40, the words.
+ */
 enum { LINE_MAX_BYTES = 512 };
 
 static void write_head(enum report_format format, struct out *o)
@@ -344,7 +453,7 @@ static void write_head(enum report_format format, struct out *o)
 static void write_block(const struct words *w, const struct cell *cells,
 			enum report_format format, struct out *o)
 {
-	char *start = out_room(o, LINE_MAX_BYTES);
+	char *start = out_room(o, LINE_MAX_BYTES + w->longest);
 	char *end = start;
 
 	switch (format) {
@@ -361,24 +470,26 @@ static void write_block(const struct words *w, const struct cell *cells,
 	out_done(o, (size_t)(end - start));
 }
 
-uint64_t blocks_write(struct space *sp, const struct heap *h,
-		      const struct reach *reach,
+uint64_t blocks_write(const struct report_input *in,
 		      const struct filter *filter, uint64_t max,
 		      enum report_format format, struct out *o)
 {
+	const struct heap *h = in->heap;
 	struct cell cells[B_COLUMNS] = { { .known = false } };
-	struct words w = { .wants_thread = true, .reach = reach };
+	struct words w = { .wants_thread = true };
 	struct heap_iter it;
 	struct block b;
 	uint64_t n = 0;
 
-	words_init(&w, sp, h);
+	words_init(&w, in, format);
 	write_head(format, o);
 	heap_iter_init(&it, h);
 	while (!o->error && n < max && heap_iter_next(&it, &b)) {
 		block_cells(h, &w, &b, cells);
 		if (filter && !filter_match(filter, cells, w.pool.text))
 			continue;
+		if (cells[B_TYPE].known)
+			cells[B_TYPE] = w.quoted[type_of(&w, &b)];
 		write_block(&w, cells, format, o);
 		n++;
 	}
@@ -439,12 +550,12 @@ static int compare_classes(const void *a, const void *b)
 	return (x->min > y->min) - (x->min < y->min);
 }
 
-void blocks_usage(struct usage *u, struct space *sp, const struct heap *h,
-		  const struct reach *reach, const struct filter *filter)
+void blocks_usage(struct usage *u, const struct report_input *in,
+		  const struct filter *filter)
 {
+	const struct heap *h = in->heap;
 	struct cell cells[B_COLUMNS] = { { .known = false } };
 	struct words w = {
-		.reach = reach,
 		.wants_thread = filter_uses(filter, B_THREAD),
 	};
 	uint32_t *index = mem_zalloc((USAGE_EXACT + 64) * sizeof(*index));
@@ -452,7 +563,7 @@ void blocks_usage(struct usage *u, struct space *sp, const struct heap *h,
 	struct block b;
 
 	*u = (struct usage){ .arena = USAGE_ALL_ARENAS };
-	words_init(&w, sp, h);
+	words_init(&w, in, REPORT_TEXT);
 	heap_iter_init(&it, h);
 	while (heap_iter_next(&it, &b)) {
 		block_cells(h, &w, &b, cells);

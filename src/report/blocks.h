@@ -17,28 +17,25 @@
 
 /* The first line of the list as text. */
 #define BLOCKS_HEADING \
-	"ADDRESS                   SIZE  STATE     ARENA\n"
+	"ADDRESS                   SIZE  STATE     ARENA          TYPE\n"
 
 const struct column *block_columns(size_t *ret_n);
 
-/* Does the filter look at what only references tell? */
+/* Does the filter look at what only references tell, or only a census? */
 bool blocks_want_reach(const struct filter *filter);
+bool blocks_want_types(const struct filter *filter);
 
 /*
- * One line per block, at most max; filter may be NULL, and reach, without
- * which nothing is known of what is lost and who refers.  How many were
- * written.
+ * One line per block of the input's heap, at most max; filter may be NULL.
+ * Without the input's reach nothing is known of what is lost and who refers,
+ * without its census not what blocks are.  How many were written.
  */
-uint64_t blocks_write(struct space *sp, const struct heap *h,
-		      const struct reach *reach,
+uint64_t blocks_write(const struct report_input *in,
 		      const struct filter *filter, uint64_t max,
 		      enum report_format format, struct out *o);
 
-/*
- * usage_init() of those blocks that match, and residency_init(); usage_fini()
- * frees it.
- */
-void blocks_usage(struct usage *u, struct space *sp, const struct heap *h,
-		  const struct reach *reach, const struct filter *filter);
+/* usage_init() of those blocks that match; usage_fini() frees it. */
+void blocks_usage(struct usage *u, const struct report_input *in,
+		  const struct filter *filter);
 
 #endif

@@ -38,6 +38,9 @@ void build_arenas(struct report *r, const struct report_input *in);
 void build_classes(struct report *r, const struct report_input *in);
 void build_fragmentation(struct report *r, const struct report_input *in);
 
+/* build_types.c: what the blocks are */
+void build_types(struct report *r, const struct report_input *in);
+
 /* build_sample.c: as a sampling profiler would see it */
 void build_sample(struct report *r, const struct report_input *in);
 

@@ -289,7 +289,7 @@ void build_classes(struct report *r, const struct report_input *in)
 	bool known = space_pages_known(in->sp);
 
 	if (filter) {
-		blocks_usage(&matching, in->sp, in->heap, in->reach, filter);
+		blocks_usage(&matching, in, filter);
 		usage = &matching;
 	}
 	for (size_t i = 0; i < usage->n_classes; i++) {

@@ -20,6 +20,7 @@ static const struct report_section words[SECTIONS] = {
 	[SECTION_TOTALS] = { "totals", SECTION_IN_JSON | SECTION_NO_WORD },
 	[SECTION_WHERE] = { "where", IN_BOTH },
 	[SECTION_STANDOUT] = { "standout", IN_BOTH },
+	[SECTION_TYPES] = { "types", IN_BOTH },
 	[SECTION_ALLOCATORS] = { "allocators", SECTION_IN_JSON },
 	[SECTION_ARENAS] = { "arenas", IN_BOTH },
 	[SECTION_LEAKS] = { "leaks", IN_BOTH },
@@ -54,6 +55,7 @@ static void (*const builders[SECTIONS])(struct report *r,
 	[SECTION_TOTALS] = build_totals,
 	[SECTION_WHERE] = build_where,
 	[SECTION_STANDOUT] = build_standout,
+	[SECTION_TYPES] = build_types,
 	[SECTION_ALLOCATORS] = build_allocators,
 	[SECTION_ARENAS] = build_arenas,
 	[SECTION_LEAKS] = build_leaks,
@@ -290,7 +292,7 @@ bool report_complete(const struct report_input *in)
 	if (row[WHERE_UNDECODED].bytes || sum_heap(in->heap).undecoded)
 		return false;
 	if (count_missing(sp) || sp->core_size < sp->core_wanted ||
-	    sp->damaged || in->reach_refused ||
+	    sp->damaged || in->reach_refused || in->census_refused ||
 	    (in->search && in->search->gave_up))
 		return false;
 	if (!where_check(in->where, &off) ||

@@ -59,6 +59,7 @@ enum section {
 	SECTION_TOTALS,		/* JSON only */
 	SECTION_WHERE,
 	SECTION_STANDOUT,
+	SECTION_TYPES,
 	SECTION_ALLOCATORS,
 	SECTION_ARENAS,
 	SECTION_LEAKS,
@@ -78,7 +79,7 @@ enum section {
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 22 };
+enum { SECTIONS = 23 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -111,6 +112,7 @@ struct report_options {
 struct backtraces;
 struct reach;
 struct refs_names;
+struct census;
 struct retain;
 struct strings;
 struct search;
@@ -130,6 +132,8 @@ struct report_input {
 	const char *no_reach;	/* then: why not */
 	bool reach_refused;	/* it was wanted */
 	const struct retain *retain;	/* NULL: not asked for */
+	const struct census *census;	/* NULL: not looked for */
+	bool census_refused;	/* it was wanted */
 	struct refs_names *names;
 	const struct backtraces *backtraces;	/* NULL: not asked for */
 	const struct strings *strings;	/* NULL: not counted */

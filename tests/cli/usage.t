@@ -72,7 +72,7 @@ $ heapcore analyze -fsize core || heapcore analyze -f size core || heapcore anal
 # an unknown section names the others
 $ heapcore analyze --only=where,heaps core
 ! heapcore: --only: no section 'heaps'
-!~ ^  There are where, standout, allocators, arenas, leaks, .*,$
+!~ ^  There are where, standout, types, allocators, .*,$
 ! ...
 !~ all\.$
 ? 2

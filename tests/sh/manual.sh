@@ -40,6 +40,7 @@ int main(int argc, char **argv)
 	pthread_barrier_init(&barrier, NULL, 2);
 	pthread_create(&t, NULL, work, NULL);
 	pthread_barrier_wait(&barrier);
+	*(void **)malloc(48) = (void *)work;
 	mapped = memset(malloc(3 << 20), 1, 3 << 20);
 	for (int i = 0; i < N; i++)
 		all[i] = memset(malloc(24 + i % 900), 2, 24);
@@ -140,6 +141,7 @@ documents() {
 			>search.json || [ $? = 3 ] || return 1
 		keys search.json
 		echo search.rows.type
+		printf '%s\n' types.object_bytes
 		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
 		for at in $(addresses $core.json); do

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "analysis/census.h"
 #include "report/blocks.h"
 
 #include <sys/mman.h>
@@ -38,12 +39,14 @@ static struct err err;
 static struct space sp;
 
 static uint64_t max_lines = UINT64_MAX;
+static const struct census *known_types;
 
 static const char *list(const char *expr, enum report_format format)
 {
 	static char text[5000];
 	struct filter filter = { 0 };
 	struct heap h;
+	struct report_input in = { .sp = &sp, .heap = &h };
 	struct out o;
 	int fd = memfd_create("blocks", 0);
 	ssize_t n;
@@ -55,8 +58,8 @@ static const char *list(const char *expr, enum report_format format)
 					  n_columns, &err)))
 		printf("# %s\n", err.msg);
 	out_open_fd(&o, dup(fd));
-	blocks_write(&sp, &h, NULL, expr ? &filter : NULL, max_lines,
-		     format, &o);
+	in.census = known_types;
+	blocks_write(&in, expr ? &filter : NULL, max_lines, format, &o);
 	CHECK(out_close(&o, &err));
 	filter_fini(&filter);
 	heap_fini(&h);
@@ -69,21 +72,21 @@ static const char *list(const char *expr, enum report_format format)
 TEST(lines_of_text)
 {
 	CHECK_STR(list(NULL, REPORT_TEXT),
-"ADDRESS                   SIZE  STATE     ARENA\n"
-"0x10010                     48  used      glibc main\n"
-"0x10040                     32  tcache    glibc main\n"
-"0x10060                     64  bin       glibc main\n"
-"0x100a0                    112  used      glibc main\n"
-"0x7f0000010             135168  used      glibc mmapped\n");
+"ADDRESS                   SIZE  STATE     ARENA          TYPE\n"
+"0x10010                     48  used      glibc main     -\n"
+"0x10040                     32  tcache    glibc main     -\n"
+"0x10060                     64  bin       glibc main     -\n"
+"0x100a0                    112  used      glibc main     -\n"
+"0x7f0000010             135168  used      glibc mmapped  -\n");
 }
 
 TEST(no_more_lines_than_wanted)
 {
 	max_lines = 2;
 	CHECK_STR(list("state=used", REPORT_TEXT),
-"ADDRESS                   SIZE  STATE     ARENA\n"
-"0x10010                     48  used      glibc main\n"
-"0x100a0                    112  used      glibc main\n");
+"ADDRESS                   SIZE  STATE     ARENA          TYPE\n"
+"0x10010                     48  used      glibc main     -\n"
+"0x100a0                    112  used      glibc main     -\n");
 	max_lines = UINT64_MAX;
 }
 
@@ -106,7 +109,8 @@ TEST(lines_of_csv)
 {
 	CHECK_STR(list("state=tcache", REPORT_CSV),
 "address,size,usable,state,arena,mmapped,thread,leaked,leak_grade,"
-"refs,resident,swapped\n0x10040,32,24,tcache,glibc main,false,7,,,,,\n");
+"refs,resident,swapped,type,known_by\n"
+"0x10040,32,24,tcache,glibc main,false,7,,,,,,,\n");
 }
 
 /* The first column of each line, apart by blanks. */
@@ -151,7 +155,8 @@ static void usage_of(const char *expr, struct usage *ret)
 
 	make(&h);
 	CHECK(filter_compile(&filter, "--filter", expr, columns, n, &err));
-	blocks_usage(ret, &sp, &h, NULL, &filter);
+	blocks_usage(ret, &(struct report_input){ .sp = &sp, .heap = &h },
+		     &filter);
 	filter_fini(&filter);
 	heap_fini(&h);
 }
@@ -222,4 +227,44 @@ TEST(pages_of_blocks)
 	CHECK_U64(u.classes[0].free_pages.resident, 64);
 	usage_fini(&u);
 	sp.pages = NULL;
+}
+
+/* The first block has a type whose name needs quoting everywhere. */
+static const char *list_typed(const char *expr, enum report_format format)
+{
+	struct census census = { .ix = NULL };
+	struct index ix;
+	struct heap h;
+	const char *ret;
+	uint32_t type;
+
+	make(&h);
+	CHECK(index_init(&ix, &h, UINT64_MAX, &err));
+	census.ix = &ix;
+	types_init(&census.types, ix.n);
+	type = types_add(&census.types, "A<\"x,\\\">", TYPE_RTTI, 0, 0);
+	types_set(&census.types, index_find(&ix, HEAP + 16), type);
+	heap_fini(&h);
+	known_types = &census;
+	ret = list(expr, format);
+	known_types = NULL;
+	types_fini(&census.types);
+	index_fini(&ix);
+	return ret;
+}
+
+TEST(types_are_listed_and_quoted)
+{
+	const char *expr = "type~^A known_by=rtti";
+
+	CHECK_STR(list_typed(expr, REPORT_TEXT),
+"ADDRESS                   SIZE  STATE     ARENA          TYPE\n"
+"0x10010                     48  used      glibc main     "
+"A<\"x,\\x5c\">\n");
+	CHECK(strstr(list_typed(expr, REPORT_JSON),
+		     ",\"type\":\"A<\\\"x,\\\\x5c\\\">\","
+		     "\"known_by\":\"rtti\"}"));
+	CHECK(strstr(list_typed(expr, REPORT_CSV),
+		     ",\"A<\"\"x,\\x5c\"\">\",rtti\n"));
+	CHECK(!strstr(list_typed("!type~A used", REPORT_TEXT), "0x10010"));
 }
