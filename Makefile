@@ -7,7 +7,8 @@ VERSION = 0.1.0
 
 BASE = err mem str num rand temp file demangle progress
 COREWALK = elf space pages own module symbol debug lines \
-	cfi_read cfi_run cfi_expr cfi unwind module_file \
+	cfi_read cfi_run cfi_expr cfi unwind \
+	dwarf_names dwarf_index dwarf_types dwarf_classes dwarf_locals module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
 	live_proc live_check live_stop live_pages live_note live_copy live_buffer \
 	live_file live_fork target_live target_mem \
