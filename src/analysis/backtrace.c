@@ -136,8 +136,7 @@ static void list_addresses(struct backtraces *b)
 static void find_names(struct backtraces *b, struct debug *debug,
 		       struct symbols *symbols)
 {
-	struct lines *lines = lines_new();
-
+	b->lines = lines_new();
 	for (size_t i = 0; i < b->n_names; i++) {
 		struct backtrace_name *name = &b->names[i];
 		struct line_place places[LINES_MAX];
@@ -150,13 +149,12 @@ static void find_names(struct backtraces *b, struct debug *debug,
 		if (!symbols_find(symbols, name->lookup, &name->symbol))
 			name->symbol = (struct symbol){ 0 };
 		m = debug_of(debug, name->module);
-		name->n_places = lines_at(lines, m, name->lookup - m->bias,
-					  places);
+		name->n_places = lines_at(b->lines, m,
+					  name->lookup - m->bias, places);
 		for (size_t k = 0; k < name->n_places; k++)
 			MEM_PUSH(b->places, b->n_places, b->cap_places) =
 				places[k];
 	}
-	lines_free(lines);
 }
 
 void backtraces_init(struct backtraces *b, struct space *sp, struct cfi *cfi,
@@ -179,6 +177,7 @@ void backtraces_fini(struct backtraces *b)
 	free(b->frames);
 	free(b->names);
 	free(b->places);
+	lines_free(b->lines);
 	*b = (struct backtraces){ 0 };
 }
 

@@ -52,8 +52,9 @@ struct backtraces {
 	size_t n_frames, cap_frames;
 	struct backtrace_name *names;	/* owned; by lookup */
 	size_t n_names;
-	struct line_place *places;	/* owned; text of debug's files */
+	struct line_place *places;	/* owned; their text is of lines */
 	size_t n_places, cap_places;
+	struct lines *lines;	/* owned */
 };
 
 /* All are borrowed until backtraces_fini(). */

@@ -66,6 +66,8 @@ static void find(struct debug *d, const char *fmt, ...)
 	va_end(ap);
 	MEM_PUSH(d->findings, d->n_findings, d->cap_findings) =
 		mem_strdup(text);
+	if (d->sp)
+		space_warn(d->sp, "%s", text);
 }
 
 /* ---- one file ---- */

@@ -77,7 +77,8 @@ bool debug_section(Elf *elf, const char *name, const uint8_t **ret,
 		   uint64_t *ret_size, uint64_t *ret_addr);
 
 /*
- * Files that lie or cannot be used, one sentence each, so far.  Borrowed
+ * Files that lie or cannot be used, one sentence each, so far; they are among
+ * the warnings of the space too.  Borrowed
  * until the next module is opened.  A finding is about the files of this
  * machine, and no error: names and lines are missing, no more.
  */

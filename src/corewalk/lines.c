@@ -5,12 +5,14 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 enum {
 	MAX_RANGES = 1 << 22,	/* of all units of a module */
 	MAX_UNITS = 1 << 20,
 	MAX_NESTING = 64,	/* scopes in scopes */
 	MAX_DEPTH = 32,		/* namespaces and classes in each other */
+	MAX_REFERENCES = 16,	/* from an entry to the one with its name */
 };
 
 /* Entries that all look-ups together may look at. */
@@ -27,11 +29,18 @@ struct ranges {
 	size_t n, cap;
 };
 
+/* What an entry is in: entries do not know it themselves. */
+struct scope {
+	Dwarf_Off die, parent;	/* parent: 0 in none */
+};
+
 struct unit {
 	Dwarf_Off die;
 	uint64_t bytes;
 	bool read;
 	struct ranges functions;
+	struct scope *scopes;	/* owned; of functions and scopes, by die */
+	size_t n_scopes, cap_scopes;
 };
 
 struct table {
@@ -45,6 +54,8 @@ struct lines {
 	struct table **tables;	/* owned; by module, as they came */
 	size_t n, cap;
 	uint64_t budget;
+	char **names;		/* owned; put together here */
+	size_t n_names, cap_names;
 };
 
 struct lines *lines_new(void)
@@ -62,12 +73,17 @@ void lines_free(struct lines *l)
 	for (size_t i = 0; i < l->n; i++) {
 		struct table *t = l->tables[i];
 
-		for (size_t k = 0; k < t->n_units; k++)
+		for (size_t k = 0; k < t->n_units; k++) {
 			free(t->units[k].functions.items);
+			free(t->units[k].scopes);
+		}
 		free(t->units);
 		free(t->ranges.items);
 		free(t);
 	}
+	for (size_t i = 0; i < l->n_names; i++)
+		free(l->names[i]);
+	free(l->names);
 	free(l->tables);
 	free(l);
 }
@@ -168,8 +184,8 @@ static bool holds_functions(int tag)
  * Siblings can lead back into what was gone through, so only the budget of
  * one step for each byte of the unit ends this.
  */
-static void read_functions(struct unit *u, Dwarf_Die *parent, unsigned depth,
-			   uint64_t *budget)
+static void read_functions(struct unit *u, Dwarf_Die *parent, Dwarf_Off scope,
+			   unsigned depth, uint64_t *budget)
 {
 	Dwarf_Die die;
 
@@ -177,16 +193,27 @@ static void read_functions(struct unit *u, Dwarf_Die *parent, unsigned depth,
 		return;
 	do {
 		int tag = dwarf_tag(&die);
+		Dwarf_Off at = dwarf_dieoffset(&die);
 
 		if (!*budget)
 			return;
 		--*budget;
+		if (tag != DW_TAG_subprogram && !holds_functions(tag))
+			continue;
+		MEM_PUSH(u->scopes, u->n_scopes, u->cap_scopes) =
+			(struct scope){ at, scope };
 		if (tag == DW_TAG_subprogram)
-			add_ranges(&u->functions, &die,
-				   dwarf_dieoffset(&die));
-		else if (holds_functions(tag))
-			read_functions(u, &die, depth + 1, budget);
+			add_ranges(&u->functions, &die, at);
+		else
+			read_functions(u, &die, at, depth + 1, budget);
 	} while (!dwarf_siblingof(&die, &die));
+}
+
+static int by_die(const void *a, const void *b)
+{
+	const struct scope *x = a, *y = b;
+
+	return (x->die > y->die) - (x->die < y->die);
 }
 
 static void read_unit(struct unit *u, Dwarf_Die *die)
@@ -194,23 +221,91 @@ static void read_unit(struct unit *u, Dwarf_Die *die)
 	uint64_t budget = u->bytes;
 
 	u->read = true;
-	read_functions(u, die, 0, &budget);
+	read_functions(u, die, 0, 0, &budget);
 	sort_ranges(&u->functions);
+	if (u->n_scopes)
+		qsort(u->scopes, u->n_scopes, sizeof(*u->scopes), by_die);
 }
 
-/* ---- one address ---- */
+/* ---- names ---- */
 
-static const char *function_name(Dwarf_Die *die)
+static const char *linkage_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
 	const char *name = dwarf_formstring(
 		dwarf_attr_integrate(die, DW_AT_linkage_name, &attr));
 
-	if (!name)
-		name = dwarf_formstring(dwarf_attr_integrate(
-			die, DW_AT_MIPS_linkage_name, &attr));
-	return name ? name : dwarf_diename(die);
+	return name ? name : dwarf_formstring(dwarf_attr_integrate(
+		die, DW_AT_MIPS_linkage_name, &attr));
 }
+
+/* The entry that was written down where the function is declared. */
+static Dwarf_Die declared(const Dwarf_Die *die)
+{
+	Dwarf_Die at = *die, next;
+	Dwarf_Attribute attr;
+
+	for (unsigned i = 0; i < MAX_REFERENCES; i++) {
+		if (!dwarf_attr(&at, DW_AT_abstract_origin, &attr) &&
+		    !dwarf_attr(&at, DW_AT_specification, &attr))
+			break;
+		if (!dwarf_formref_die(&attr, &next))
+			break;
+		at = next;
+	}
+	return at;
+}
+
+static Dwarf_Off scope_of(const struct unit *u, Dwarf_Off die)
+{
+	const struct scope key = { .die = die };
+	const struct scope *found = u->n_scopes ?
+		bsearch(&key, u->scopes, u->n_scopes, sizeof(key), by_die) :
+		NULL;
+
+	return found ? found->parent : 0;
+}
+
+static const char *scope_name(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+
+	if (name)
+		return name;
+	return dwarf_tag(die) == DW_TAG_namespace ? "(anonymous namespace)"
+						  : "{unnamed type}";
+}
+
+static const char *source_name(struct lines *l, Dwarf *dwarf,
+			       const struct unit *u, Dwarf_Die *die)
+{
+	Dwarf_Die at = declared(die), scopes[MAX_DEPTH];
+	const char *name = dwarf_diename(die);
+	struct str s;
+	size_t n = 0;
+
+	for (Dwarf_Off off = scope_of(u, dwarf_dieoffset(&at));
+	     off && n < MAX_DEPTH &&
+	     dwarf_offdie(dwarf, off, &scopes[n]);
+	     off = scope_of(u, off))
+		n++;
+	if (!name || !n)
+		return name;
+	str_init(&s);
+	while (n--)
+		str_printf(&s, "%s::", scope_name(&scopes[n]));
+	str_adds(&s, name);
+	return MEM_PUSH(l->names, l->n_names, l->cap_names) = str_take(&s);
+}
+
+static void set_function(struct lines *l, Dwarf *dwarf, const struct unit *u,
+			 Dwarf_Die *die, struct line_place *p)
+{
+	p->linkage = linkage_name(die);
+	p->function = p->linkage ? NULL : source_name(l, dwarf, u, die);
+}
+
+/* ---- one address ---- */
 
 /* The scope directly below *at that holds addr. */
 static bool step_in(struct lines *l, Dwarf_Die *at, uint64_t addr)
@@ -344,7 +439,7 @@ size_t lines_at(struct lines *l, const struct debug_module *m, uint64_t addr,
 			ret[i] = (struct line_place){ 0 };
 			set_call(&ret[i], &unit, scope + 1);
 		}
-		ret[i].function = function_name(scope);
+		set_function(l, m->dwarf, u, scope, &ret[i]);
 		ret[i].inlined = i + 1 < n;
 	}
 	return n;

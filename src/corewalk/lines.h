@@ -21,10 +21,12 @@
 
 enum { LINES_MAX = 32 };	/* places of one address */
 
-/* Borrowed until debug_free(); bytes of a file, not made harmless. */
+/* Borrowed until lines_free(); bytes of a file, not made harmless. */
 struct line_place {
-	/* As the linker has it where that is known, else as in the source. */
-	const char *function;	/* NULL: not known */
+	/* As the linker has it, which C and local functions lack; or NULL. */
+	const char *linkage;
+	/* As in the source, "a::B::c"; NULL: not known, or linkage says it. */
+	const char *function;
 	const char *file;	/* as the compiler was called; NULL */
 	unsigned line, column;	/* 0: not known */
 	bool inlined;		/* its caller is the next place */

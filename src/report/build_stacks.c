@@ -72,7 +72,7 @@ static const char *symbol_of(const struct place *p)
 {
 	if (p->name->symbol.name && !p->inlined)
 		return p->name->symbol.name;
-	return p->line ? p->line->function : NULL;
+	return p->line ? p->line->linkage : NULL;
 }
 
 /*
@@ -81,8 +81,10 @@ static const char *symbol_of(const struct place *p)
  */
 static bool name_of(const struct place *p, struct str *ret)
 {
-	const char *function = p->line ? p->line->function : NULL;
+	const char *function = p->line ? p->line->linkage : NULL;
 
+	if (!function && p->line)
+		function = p->line->function;
 	if (!function)
 		function = symbol_of(p);
 	if (!function)
