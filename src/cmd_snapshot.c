@@ -2,7 +2,6 @@
 /*
  * heapcore snapshot: a process as a core file.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,30 +132,6 @@ static void say_done(const struct args *a, const struct space *sp,
 		fprintf(stderr, "stood still for %.3f s\n", sp->stopped_s);
 }
 
-/*
- * While the process makes a call of ours its registers are not its own, and
- * it would not survive our end.  Threads inherit the mask.
- */
-static struct space *open_target(const struct plan *plan,
-				 const struct target_options *options,
-				 struct err *err)
-{
-	sigset_t ends, before;
-	struct space *sp;
-
-	sigemptyset(&ends);
-	if (options->fork) {
-		sigaddset(&ends, SIGINT);
-		sigaddset(&ends, SIGTERM);
-		sigaddset(&ends, SIGHUP);
-		sigaddset(&ends, SIGQUIT);
-	}
-	sigprocmask(SIG_BLOCK, &ends, &before);
-	sp = target_open_live(plan->pid, options, err);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	return sp;
-}
-
 static int take(const struct args *a, const struct plan *plan,
 		struct progress *progress)
 {
@@ -174,7 +149,7 @@ static int take(const struct args *a, const struct plan *plan,
 		return cmd_fail(&err);
 	options.progress = progress;
 	progress_phase(progress, "reading the process");
-	sp = open_target(plan, &options, &err);
+	sp = target_open_live(plan->pid, &options, &err);
 	if (!sp) {
 		progress_fini(progress);
 		snapshot_file_abandon(file);

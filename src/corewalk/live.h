@@ -5,8 +5,9 @@
  * live_stop.c (stopping and registers), live_pages.c (where pages are),
  * live_copy.c and
  * live_buffer.c (memory into a buffer), live_file.c (bytes of mapped files),
- * live_note.c (notes as a core has them) and live_fork.c (a copy that the
- * process makes of itself).  Besides them only the unit tests include this.
+ * live_note.c (notes as a core has them), live_fork.c (a copy that the process
+ * makes of itself) and live_chain.c (how a thread that was used for that finds
+ * back).  Besides them only the unit tests include this.
  *
  * A process becomes a core in memory: notes, segments, and a buffer in which
  * each segment that has bytes has its place, as in a sparse core file.  From
@@ -82,6 +83,7 @@ struct live {
 	uint64_t tail;		/* where the buffer has no zone yet */
 	struct live_zone *zones;	/* owned, sorted */
 	size_t n_zones, cap_zones;
+	vaddr syscall_ret, restorer;	/* live_chain.h; 0: not found */
 	uint64_t to_copy, copied;	/* bytes */
 	uint64_t unreadable;	/* bytes that should have been there */
 	const char **roots;	/* owned: its own root, then --sysroot */
@@ -102,6 +104,7 @@ struct live_status {
 	pid_t tgid, tracer;
 	unsigned uid, euid, gid;
 	int seccomp;
+	bool shadow_stack;
 	uint64_t caps;		/* effective */
 	unsigned long threads;
 };
@@ -150,14 +153,21 @@ void live_forget_threads(struct live *lv);
 /* ---- live_fork.c ---- */
 
 /*
- * Of a process that was stopped, a child that never runs.  *ret_inner is its
- * number inside of the process's own namespace.  If *ret_child is set, even
- * after a failure, live_reap() must follow.
+ * Of a process that was stopped, a copy that never runs.  *ret_inner is its
+ * number inside of the process's own namespace if the process must reap it,
+ * else 0.  If *ret_copy is set, even after a failure, live_reap() must follow.
+ * After a failure a thread of the process may be on its way back, which it
+ * finds when our thread has ended.
  */
-bool live_fork(struct live *lv, pid_t *ret_child, pid_t *ret_inner,
+bool live_fork(struct live *lv, pid_t *ret_copy, pid_t *ret_inner,
 	       struct err *err) MUST_CHECK;
-/* Do away with the child; stops the process once more, for a moment. */
-void live_reap(struct live *lv, pid_t child, pid_t inner);
+/*
+ * Do away with the copy.  If the process must reap it, it is stopped once
+ * more, for a moment, and until deadline_ns at the longest.
+ */
+void live_reap(struct live *lv, pid_t copy, pid_t inner);
+/* While it runs: look for code that live_fork() will need. */
+void live_chain_look(struct live *lv);
 
 /* ---- live_pages.c ---- */
 

@@ -129,6 +129,9 @@ bool live_read_status(int dir_fd, struct live_status *ret)
 		ret->seccomp = (int)field_number(text.text, "Seccomp", 10);
 		ret->caps = field_number(text.text, "CapEff", 16);
 		ret->threads = field_number(text.text, "Threads", 10);
+		value = field(text.text, "x86_Thread_features");
+		ret->shadow_stack = value &&
+			memmem(value, strcspn(value, "\n"), "shstk", 5);
 		value = field(text.text, "Uid");
 		if (value && sscanf(value, "%u %u", &ret->uid,
 				    &ret->euid) != 2)

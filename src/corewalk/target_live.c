@@ -211,14 +211,14 @@ static void resume(struct live *lv)
 	lv->sp->stopped_s += (double)(live_now() - lv->start_ns) / 1e9;
 }
 
-static bool copy_child(struct live *lv, pid_t child, struct err *err)
+static bool copy_forked(struct live *lv, pid_t copy, struct err *err)
 {
-	AUTO_FREE char *path = mem_printf("/proc/%d/mem", (int)child);
+	AUTO_FREE char *path = mem_printf("/proc/%d/mem", (int)copy);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bool ok;
 
 	if (fd < 0)
-		return err_system(err, "%s: cannot read its child",
+		return err_system(err, "%s: cannot read its copy",
 				  lv->core.name);
 	/* Nobody waits any more. */
 	lv->deadline_ns = 0;
@@ -227,19 +227,27 @@ static bool copy_child(struct live *lv, pid_t child, struct err *err)
 	return ok;
 }
 
+static uint64_t seconds_ns(double seconds)
+{
+	return seconds > 0 ? (uint64_t)(seconds * 1e9) : 0;
+}
+
 static bool capture_forked(struct live *lv, struct err *err)
 {
-	pid_t child = 0, inner = 0;
+	pid_t copy = 0, inner = 0;
 	bool ok = live_stop(lv, err) && capture(lv, err) &&
-		  live_fork(lv, &child, &inner, err);
+		  live_fork(lv, &copy, &inner, err);
 
 	resume(lv);
-	ok = ok && copy_child(lv, child, err);
-	if (child) {
-		lv->start_ns = live_now();
-		live_reap(lv, child, inner);
+	ok = ok && copy_forked(lv, copy, err);
+	if (!copy)
+		return ok;
+	lv->start_ns = live_now();
+	lv->deadline_ns = lv->start_ns + seconds_ns(
+		lv->options.max_pause_s - lv->sp->stopped_s);
+	live_reap(lv, copy, inner);
+	if (inner)
 		lv->sp->stopped_s += (double)(live_now() - lv->start_ns) / 1e9;
-	}
 	return ok;
 }
 
@@ -248,8 +256,7 @@ static bool capture_stopped(struct live *lv, struct err *err)
 	bool ok;
 
 	lv->start_ns = live_now();
-	lv->deadline_ns = lv->start_ns +
-			  (uint64_t)(lv->options.max_pause_s * 1e9);
+	lv->deadline_ns = lv->start_ns + seconds_ns(lv->options.max_pause_s);
 	if (lv->options.fork)
 		return capture_forked(lv, err);
 	ok = live_stop(lv, err) && capture(lv, err) &&
@@ -416,6 +423,8 @@ struct space *target_open_live(uint32_t pid,
 	/* What it looks like while it runs; the buffer is for that. */
 	if (ok)
 		ok = look(lv, err) && live_buffer(lv, err);
+	if (ok && lv->options.fork)
+		live_chain_look(lv);
 	if (ok)
 		ok = lv->options.no_stop ? capture_running(lv, err) :
 		     capture_in_thread(lv, err);
