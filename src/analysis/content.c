@@ -53,35 +53,31 @@ struct counts {
 	uint64_t bytes, printable;
 };
 
+static void count_words(struct counts *c, const struct shape_space *s,
+			const uint8_t *p, uint64_t n)
+{
+	for (uint64_t i = 0; i + s->word <= n; i += s->word) {
+		uint64_t v = shape_load(p + i, s->word);
+		enum word_kind kind;
+
+		c->words++;
+		if ((uint32_t)v < SMALL_HALF && v >> 32 < SMALL_HALF) {
+			c->zero += !v;
+			c->numbers += v != 0;
+			continue;
+		}
+		kind = shape_word(s, v);
+		c->addresses += kind == WORD_HEAP || kind == WORD_ADDR ||
+			kind == WORD_MODULE;
+		c->reals += kind == WORD_REAL;
+	}
+}
+
 static void count_bytes(struct counts *c, const uint8_t *p, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)
 		c->printable += (uint8_t)(p[i] - 0x20) < 0x5f;
 	c->bytes += n;
-}
-
-static void count_words(struct counts *c, const struct shape_space *s,
-			const uint8_t *p, uint64_t n)
-{
-	for (uint64_t i = 0; i + s->word <= n; i += s->word) {
-		uint64_t v = 0;
-
-		memcpy(&v, p + i, s->word);
-		c->words++;
-		if (!v) {
-			c->zero++;
-			continue;
-		}
-		if ((uint32_t)v < SMALL_HALF && v >> 32 < SMALL_HALF) {
-			c->numbers++;
-			continue;
-		}
-		enum word_kind kind = shape_word(s, v);
-
-		c->addresses += kind == WORD_HEAP || kind == WORD_ADDR ||
-			kind == WORD_MODULE;
-		c->reals += kind == WORD_REAL;
-	}
 }
 
 /* How far apart the places are that are looked at; 0: all is one. */
@@ -94,17 +90,15 @@ static uint64_t place_step(uint64_t n)
 static void count(struct counts *c, const struct shape_space *s,
 		  const uint8_t *p, uint64_t n)
 {
-	uint64_t step = place_step(n);
+	uint64_t step = place_step(n), part = step ? PLACE_BYTES : n;
 
-	if (!step) {
-		count_words(c, s, p, n);
-		count_bytes(c, p, n);
+	for (uint64_t i = 0; i < (step ? PLACES : 1); i++)
+		count_words(c, s, p + i * step, part);
+	/* Text is seldom an address or a number. */
+	if ((c->addresses + c->numbers) * 2 > c->words - c->zero)
 		return;
-	}
-	for (uint64_t i = 0; i < PLACES; i++) {
-		count_words(c, s, p + i * step, PLACE_BYTES);
-		count_bytes(c, p + i * step, PLACE_BYTES);
-	}
+	for (uint64_t i = 0; i < (step ? PLACES : 1); i++)
+		count_bytes(c, p + i * step, part);
 }
 
 /* So many values are among the bytes in the middle. */
@@ -139,7 +133,7 @@ static enum content array_of(const struct shape_space *s,
 	if (!set)
 		return CONTENT_ZERO;
 	if (c.printable * 100 >= (c.bytes - c.zero * s->word) * PRINTABLE &&
-	    c.printable * 2 >= c.bytes)
+	    c.bytes && c.printable * 2 >= c.bytes)
 		return CONTENT_PIECES;
 	if (set < ARRAY_WORDS)
 		return CONTENT_NONE;
@@ -170,7 +164,8 @@ static bool is_repeated(const uint8_t *bytes, uint64_t n, unsigned word)
 	uint64_t step = place_step(n);
 	uint64_t part = (step ? PLACE_BYTES : n) - 2 * (uint64_t)word;
 
-	if (n < REPEATED_MIN)
+	if (n < REPEATED_MIN ||
+	    shape_load(bytes, word) != shape_load(bytes + word, word))
 		return false;
 	for (uint64_t i = 0; i < (step ? PLACES : 1); i++)
 		if (memcmp(bytes, bytes + i * step, word) ||

@@ -8,9 +8,6 @@
 #include "base/mem.h"
 
 enum {
-	SMALL = 1 << 20,
-	LOWEST = 65536,		/* no address below */
-	TEXT_BYTES = 3,		/* printable ones that make a text */
 	MAX_CLUSTERS = 64,	/* of one size */
 	NAME_WORDS = 8,
 	RUN = 3,		/* so many alike are "ptr*3" */
@@ -51,8 +48,7 @@ void shape_space_fini(struct shape_space *s)
 	*s = (struct shape_space){ 0 };
 }
 
-/* An address outside of heaps; WORD_ZERO if it is in no mapping. */
-static enum word_kind kind_of_addr(const struct shape_space *s, uint64_t v)
+enum word_kind shape_addr(const struct shape_space *s, uint64_t v)
 {
 	size_t lo = 0, hi = s->n;
 
@@ -66,43 +62,6 @@ static enum word_kind kind_of_addr(const struct shape_space *s, uint64_t v)
 	}
 	return lo < s->n && v >= s->ranges[lo].start ? s->ranges[lo].kind
 						     : WORD_ZERO;
-}
-
-/* Printable bytes, at least three, and behind them only zeros. */
-static bool is_text(uint64_t v, unsigned word)
-{
-	unsigned n = 0;
-
-	while (n < word && (v >> 8 * n & 0xff) >= 0x20 &&
-	       (v >> 8 * n & 0xff) < 0x7f)
-		n++;
-	return n >= TEXT_BYTES && (n == word || !(v >> 8 * n));
-}
-
-enum word_kind shape_word(const struct shape_space *s, uint64_t v)
-{
-	uint64_t off = v - s->ix->base;
-	enum word_kind kind;
-	unsigned exponent;
-
-	if (!v)
-		return WORD_ZERO;
-	if (off < s->ix->span && s->ix->units[off >> INDEX_UNIT_SHIFT])
-		return WORD_HEAP;
-	if (v >= LOWEST && v < UINT64_C(1) << 47) {
-		kind = kind_of_addr(s, v);
-		if (kind != WORD_ZERO)
-			return kind;
-	}
-	if (v < SMALL)
-		return WORD_SMALL;
-	if (is_text(v, s->word))
-		return WORD_TEXT;
-	if (v < UINT64_C(1) << 32)
-		return WORD_INT;
-	exponent = v >> 52 & 0x7ff;
-	return exponent >= 0x3c0 && exponent <= 0x43f ? WORD_REAL
-						      : WORD_OTHER;
 }
 
 uint32_t shape_size(uint64_t usable)

@@ -14,6 +14,8 @@
 #ifndef ANALYSIS_SHAPE_H
 #define ANALYSIS_SHAPE_H
 
+#include <string.h>
+
 #include "analysis/index.h"
 #include "base/str.h"
 #include "corewalk/space.h"
@@ -30,6 +32,8 @@ enum word_kind {
 	WORD_OTHER,
 };
 enum { WORD_KINDS = 9, SHAPE_WORDS = 24, SHAPE_WORDS_IN_U64 = 16 };
+/* No mapping that means anything lies below. */
+enum { SHAPE_SMALL = 1 << 20 };
 
 struct shape_range {
 	vaddr start, end;
@@ -48,7 +52,58 @@ void shape_space_init(struct shape_space *s, const struct index *ix,
 		      const struct space *sp);
 void shape_space_fini(struct shape_space *s);
 
-enum word_kind shape_word(const struct shape_space *s, uint64_t value);
+/* A word of the target at any place. */
+static inline uint64_t shape_load(const uint8_t *p, unsigned word)
+{
+	uint64_t v;
+	uint32_t v4;
+
+	if (word == 8) {
+		memcpy(&v, p, 8);
+		return v;
+	}
+	memcpy(&v4, p, 4);
+	return v4;
+}
+
+/* An address outside of heaps; WORD_ZERO if it is in no mapping. */
+enum word_kind shape_addr(const struct shape_space *s, uint64_t value);
+
+/* Printable bytes, at least three, and behind them only zeros. */
+static inline bool shape_is_text(uint64_t v, unsigned word)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	/* The lowest bit set is that of the first byte that is not. */
+	uint64_t odd = (v | (v + ones) | (v - ones * 0x20)) & ones << 7;
+	unsigned n = odd ? (unsigned)__builtin_ctzll(odd) / 8 : 8;
+
+	return n >= 3 && (n >= word || !(v >> 8 * n));
+}
+
+static inline enum word_kind shape_word(const struct shape_space *s,
+					uint64_t v)
+{
+	uint64_t off = v - s->ix->base;
+	unsigned exponent;
+
+	if (v < SHAPE_SMALL)
+		return v ? WORD_SMALL : WORD_ZERO;
+	if (off < s->ix->span && s->ix->units[off >> INDEX_UNIT_SHIFT])
+		return WORD_HEAP;
+	if (v < UINT64_C(1) << 47) {
+		enum word_kind kind = shape_addr(s, v);
+
+		if (kind != WORD_ZERO)
+			return kind;
+	}
+	if (shape_is_text(v, s->word))
+		return WORD_TEXT;
+	if (v < UINT64_C(1) << 32)
+		return WORD_INT;
+	exponent = v >> 52 & 0x7ff;
+	return exponent >= 0x3c0 && exponent <= 0x43f ? WORD_REAL
+						      : WORD_OTHER;
+}
 
 /* Kinds of words, four bits each; larger blocks by powers of two. */
 struct shape {
