@@ -194,6 +194,47 @@ static void say_leaks(struct subject *s)
 		     lost.blocks == 1 ? "" : "s");
 }
 
+/* "4000 look-alike blocks of 80 bytes", "4000 blocks of Session", ... */
+static void type_text(const struct type *type, const struct tally *total,
+		      struct str *ret)
+{
+	const char *s = total->blocks == 1 ? "" : "s";
+
+	if (type->known == TYPE_SHAPE)
+		str_printf(ret, "%llu look-alike block%s of %llu bytes",
+			   (unsigned long long)total->blocks, s,
+			   (unsigned long long)(total->bytes / total->blocks));
+	else if (type->known <= TYPE_TEXT)
+		str_printf(ret, "%llu block%s with %s",
+			   (unsigned long long)total->blocks, s, type->name);
+	else
+		str_printf(ret, "%llu block%s of %s",
+			   (unsigned long long)total->blocks, s, type->name);
+}
+
+/* The largest type, if it takes a fifth of what is in use. */
+static void say_types(struct subject *s)
+{
+	const struct census *c = s->input.census;
+	const struct census_row *row;
+	char size[NUM_MAX];
+	struct str text;
+
+	if (!c || !c->n_rows)
+		return;
+	row = &c->rows[0];
+	if (row->total.blocks < 100 || row->total.bytes < MIB ||
+	    row->total.bytes < c->total.bytes / 5)
+		return;
+	str_init(&text);
+	type_text(&c->types.items[row->type], &row->total, &text);
+	num_format_size(size, row->total.bytes);
+	standout_add(&s->standout, "type", row->total.bytes,
+		     "%s of what is in use are %s, such as 0x%llx.", size,
+		     text.text, (unsigned long long)row->example);
+	str_fini(&text);
+}
+
 void subject_analyse(struct subject *s)
 {
 	struct standout_input in = {
@@ -208,6 +249,7 @@ void subject_analyse(struct subject *s)
 	damage_init(&s->damage, s->sp, &s->heap);
 	standout_init(&s->standout, &in);
 	say_leaks(s);
+	say_types(s);
 }
 
 void subject_reach(struct subject *s, bool asked, struct progress *p)
