@@ -10,10 +10,10 @@
 #include "corewalk/module.h"
 
 void refs_names_init(struct refs_names *n, struct space *sp, struct heap *h,
-		     const struct where *w)
+		     const struct where *w, struct debug *debug)
 {
 	*n = (struct refs_names){ .sp = sp, .heap = h, .where = w };
-	n->symbols = symbols_new(sp);
+	n->symbols = symbols_new(sp, debug);
 }
 
 void refs_names_fini(struct refs_names *n)

@@ -25,7 +25,7 @@ struct refs_names {
 };
 
 void refs_names_init(struct refs_names *n, struct space *sp, struct heap *h,
-		     const struct where *w);
+		     const struct where *w, struct debug *debug);
 void refs_names_fini(struct refs_names *n);
 
 /* The name of a class by its vtable; false if the symbol is not known. */

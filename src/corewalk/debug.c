@@ -30,7 +30,9 @@ struct slot {
 	char *path;		/* owned: the question, of debug_of_file() */
 	uint8_t id[20];
 	unsigned id_len;
-	bool open;
+	bool found;		/* the files, as far as there are any */
+	bool open;		/* DWARF too */
+	bool own_info;		/* own has debug information itself */
 	struct debug_file own, debug, alt;
 	Dwarf *alt_dwarf;	/* owned */
 };
@@ -351,37 +353,41 @@ static vaddr bias_of(const struct debug *d, const struct module *m,
 }
 
 /* The own file is open, or was not found. */
-static void open_rest(struct debug *d, struct slot *s, struct id id)
+static void find_debug(struct debug *d, struct slot *s, struct id id)
 {
 	const struct module *m = s->is.module;
 
-	s->is.why = "it has no debug information";
+	s->is.why = s->own.elf ? "it has no debug information" :
+				 "its file was not found";
 	if (s->own.elf) {
 		s->is.elf = s->own.elf;
 		s->is.bias = bias_of(d, m, &s->own);
+		s->own_info = has_info(d, &s->own);
 		if (!id.len)
 			id = id_of(s->own.elf);
 	}
-	if (s->own.elf && has_info(d, &s->own)) {
-		open_dwarf(d, s, &s->own);
-	} else if (by_id(d, id, &s->debug) ||
-		   (s->own.elf && by_link(d, &s->own, &s->debug))) {
+	if (!s->own_info &&
+	    (by_id(d, id, &s->debug) ||
+	     (s->own.elf && by_link(d, &s->own, &s->debug))))
 		s->is.bias = bias_of(d, m, &s->debug);
-		if (has_info(d, &s->debug))
-			open_dwarf(d, s, &s->debug);
-	} else if (!s->own.elf) {
-		s->is.why = "its file was not found";
-	}
 }
 
-static void open_slot(struct debug *d, struct slot *s)
+static void find_slot(struct debug *d, struct slot *s)
 {
 	const struct module *m = s->is.module;
 	struct id id = { m->build_id, m->build_id_len };
 
 	if (m->path)
 		(void)open_file(mem_strdup(m->path), &s->own);
-	open_rest(d, s, id);
+	find_debug(d, s, id);
+}
+
+static void open_slot(struct debug *d, struct slot *s)
+{
+	if (s->own_info)
+		open_dwarf(d, s, &s->own);
+	else if (s->debug.elf && has_info(d, &s->debug))
+		open_dwarf(d, s, &s->debug);
 }
 
 /* The file at path if it has the id; takes path. */
@@ -408,7 +414,8 @@ static void open_loose(struct debug *d, struct slot *s)
 						 s->path));
 	if (!found && s->path[0] == '/')
 		(void)try_own(d, s, mem_strdup(s->path));
-	open_rest(d, s, (struct id){ s->id, s->id_len });
+	find_debug(d, s, (struct id){ s->id, s->id_len });
+	open_slot(d, s);
 }
 
 /* ---- all of them ---- */
@@ -452,19 +459,35 @@ void debug_free(struct debug *d)
 	free(d);
 }
 
-const struct debug_module *debug_of(struct debug *d, const struct module *m)
+static struct slot *slot_of(struct debug *d, const struct module *m)
 {
 	struct slot *s = &d->slots[m - d->sp->modules];
 
+	if (s->found)
+		return s;
+	s->found = true;
+	s->is.module = m;
+	s->is.bias = m->start;
+	s->is.why = "no files are to be read";
+	if (!d->options->no_files)
+		find_slot(d, s);
+	return s;
+}
+
+const struct debug_module *debug_of(struct debug *d, const struct module *m)
+{
+	struct slot *s = slot_of(d, m);
+
 	if (!s->open) {
 		s->open = true;
-		s->is.module = m;
-		s->is.bias = m->start;
-		s->is.why = "no files are to be read";
-		if (!d->options->no_files)
-			open_slot(d, s);
+		open_slot(d, s);
 	}
 	return &s->is;
+}
+
+const char *debug_file(struct debug *d, const struct module *m)
+{
+	return slot_of(d, m)->debug.path;
 }
 
 const struct debug_module *debug_of_file(struct debug *d, const char *path,

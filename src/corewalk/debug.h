@@ -57,6 +57,12 @@ void debug_free(struct debug *d);
 /* Of a module of the space; never NULL. */
 const struct debug_module *debug_of(struct debug *d, const struct module *m);
 
+/*
+ * The path of the debug file of a module, NULL if it has none or needs none:
+ * for who wants its symbols, and no DWARF, which takes longer to open.
+ */
+const char *debug_file(struct debug *d, const struct module *m);
+
 /* Of the module that covers addr; NULL if none does. */
 const struct debug_module *debug_at(struct debug *d, vaddr addr);
 

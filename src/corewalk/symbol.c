@@ -6,15 +6,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "corewalk/debug.h"
 #include "corewalk/elf.h"
 #include "corewalk/module.h"
 
 enum {
-	SHT_SYMTAB = 2,
-	SHT_DYNSYM = 11,
-	STT_OBJECT = 1,
-	STT_FUNC = 2,
-	STT_GNU_IFUNC = 10,
 	/* Longest name; templates make long ones. */
 	NAME_MAX_LEN = 1 << 16,
 	MAX_SYMBOLS = 1 << 24,
@@ -39,6 +35,7 @@ struct table {
 
 struct symbols {
 	struct space *sp;
+	struct debug *debug;	/* borrowed; or NULL */
 	struct table *tables;	/* owned; by module */
 };
 
@@ -48,11 +45,12 @@ struct section {
 	uint64_t offset, size;
 };
 
-struct symbols *symbols_new(struct space *sp)
+struct symbols *symbols_new(struct space *sp, struct debug *debug)
 {
 	struct symbols *s = mem_zalloc(sizeof(*s));
 
 	s->sp = sp;
+	s->debug = debug;
 	s->tables = mem_zalloc(sp->n_modules * sizeof(*s->tables));
 	return s;
 }
@@ -188,19 +186,13 @@ static void put_in_order(struct table *t)
 static void read_table(struct symbols *s, struct table *t,
 		       const struct module *m)
 {
-	char id[MODULE_ID_TEXT];
-	AUTO_FREE char *debug = NULL;
+	const char *debug = s->debug ? debug_file(s->debug, m) : NULL;
 
 	t->read = true;
-	if (!m->path)
-		return;
-	read_file(s, t, m, m->path);
-	module_id_text(id, m->build_id, m->build_id_len);
-	if (m->build_id_len > 1) {
-		debug = mem_printf("/usr/lib/debug/.build-id/%.2s/%s.debug",
-				   id, id + 2);
+	if (m->path)
+		read_file(s, t, m, m->path);
+	if (debug)
 		read_file(s, t, m, debug);
-	}
 	put_in_order(t);
 }
 

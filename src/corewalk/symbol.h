@@ -2,7 +2,7 @@
 /*
  * Names of addresses in programs and libraries, from the symbol tables of
  * their files on this machine: .symtab if there is one, .dynsym too, and the
- * file that /usr/lib/debug has for the build id.  A file is read when one of
+ * same of the debug file that belongs to it.  A file is read when one of
  * its addresses is asked for first; the names are those of the linker.
  */
 #ifndef COREWALK_SYMBOL_H
@@ -17,9 +17,11 @@ struct symbol {
 	bool is_code;
 };
 
+struct debug;
 struct symbols;
 
-struct symbols *symbols_new(struct space *sp);
+/* Both are borrowed; debug may be NULL: no debug files. */
+struct symbols *symbols_new(struct space *sp, struct debug *debug);
 void symbols_free(struct symbols *s);
 
 /*
