@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/census.h"
 #include "analysis/damage.h"
 #include "analysis/fragment.h"
 #include "analysis/standout.h"
@@ -159,6 +160,37 @@ static void must_be_where(const struct where *w)
 	MUST(stored == w->total.stored, stored);
 }
 
+/* Each block in use has a type, and is in one row. */
+static void must_be_types(struct space *sp, struct heap *h)
+{
+	struct tally used = { 0, 0 }, rows = { 0, 0 };
+	struct symbols *symbols = symbols_new(sp);
+	struct census_input in = { .sp = sp, .heap = h, .symbols = symbols };
+	struct census c;
+	struct index ix;
+	struct err err;
+
+	in.ix = &ix;
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		const struct tally *t = &h->arenas[i].state[BLOCK_USED];
+
+		used.blocks += t->blocks + h->arenas[i].mmapped.blocks;
+		used.bytes += t->bytes + h->arenas[i].mmapped.bytes;
+	}
+	if (index_init(&ix, h, GIB, &err)) {
+		census_init(&c, &in);
+		for (size_t i = 0; i < c.n_rows; i++) {
+			rows.blocks += c.rows[i].total.blocks;
+			rows.bytes += c.rows[i].total.bytes;
+		}
+		MUST(rows.blocks == used.blocks, rows.blocks);
+		MUST(rows.bytes == used.bytes, rows.bytes);
+		census_fini(&c);
+		index_fini(&ix);
+	}
+	symbols_free(symbols);
+}
+
 /* What the others answer is theirs to test: here they come to an end. */
 static void run_analyses(struct space *sp, struct heap *h)
 {
@@ -200,6 +232,7 @@ static bool walk_and_check(struct space *sp, struct heap *h)
 	must_sum(h);
 	must_be_caches(h);
 	run_analyses(sp, h);
+	must_be_types(sp, h);
 	return found;
 }
 
