@@ -212,7 +212,7 @@ static void add_pieces(struct piece **pieces, size_t *n, size_t *cap,
 	while (from < to) {
 		uint64_t bytes;
 		const uint8_t *p = space_view_max(sp, from, &bytes);
-		const struct seg *seg;
+		size_t seg;
 
 		if (p) {
 			bytes = min_u64(bytes, to - from);
@@ -221,8 +221,12 @@ static void add_pieces(struct piece **pieces, size_t *n, size_t *cap,
 			from += bytes;
 			continue;
 		}
-		seg = space_seg(sp, from);
-		from = seg ? seg->end : round_up(from + 1, sp->page);
+		/* On to where there may be something again. */
+		seg = space_first_seg(sp, from);
+		if (seg == sp->n_segs)
+			return;
+		from = from < sp->segs[seg].start ? sp->segs[seg].start
+						  : sp->segs[seg].end;
 	}
 }
 
