@@ -25,6 +25,7 @@ struct args {
 	bool blocks;
 	bool leaks;
 	const char *at;
+	const char *hints;
 	const char *sample, *seed;
 	const char *search, *search_hex, *search_in, *limit;
 	struct list files;
@@ -52,6 +53,8 @@ static const struct option block_options[] = {
 	  OPTION_FLAG, ARG(blocks) },
 	{ 0, "leaks", NULL, "look for leaks in a large heap too, and with\n"
 	  "--blocks say who is leaked", OPTION_FLAG, ARG(leaks) },
+	{ 0, "hints", "FILE", "what void * of the program points to: see\n"
+	  "heapcore-hints(5)", OPTION_VALUE, ARG(hints) },
 	{ 0, "at", "ADDR", "what is at this address", OPTION_VALUE,
 	  ARG(at) },
 	{ 0, "search", "REGEX", "where a PCRE2 pattern is, block by block",
@@ -95,6 +98,7 @@ struct run {
 	struct out out;
 	struct subject subject;
 	struct damage_at damage_at;
+	struct hints hints;
 	struct search_pattern *pattern;	/* owned; NULL: no search */
 	enum search_in search_in;
 	size_t search_limit;
@@ -270,6 +274,14 @@ static bool check_files(const struct args *a, struct err *err)
 }
 
 /* All that can be wrong with the command line is said before any work. */
+static bool set_hints(struct run *run, struct err *err)
+{
+	if (!run->args.hints)
+		return true;
+	run->subject.hints = &run->hints;
+	return hints_read(&run->hints, run->args.hints, err);
+}
+
 static bool prepare(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
@@ -281,7 +293,7 @@ static bool prepare(struct run *run, struct err *err)
 	       report_args_shape(&a->report, &a->common, &run->options, err) &&
 	       set_search(run, err) &&
 	       set_sections(run, err) && set_sample(run, err) &&
-	       set_filter(run, err) &&
+	       set_filter(run, err) && set_hints(run, err) &&
 	       conditions_compile(&run->conditions, &a->report.fail_if, totals,
 				  n, err) &&
 	       subject_allocator(&a->how, &run->allocator, err) &&
@@ -325,7 +337,8 @@ static bool asks_for_leaks(const struct run *run)
 /* A list of blocks is long anyway. */
 static bool asks_for_types(const struct run *run)
 {
-	return run->args.blocks || blocks_want_types(&run->filter) ||
+	return run->args.blocks || run->args.at || run->args.hints ||
+	       blocks_want_types(&run->filter) ||
 	       (run->args.report.only &&
 		run->options.sections >> SECTION_TYPES & 1);
 }
@@ -368,6 +381,7 @@ static void run_fini(struct run *run)
 	if (run->subject.input.at)
 		damage_at_fini(&run->damage_at);
 	subject_fini(&run->subject);
+	hints_fini(&run->hints);
 	search_pattern_free(run->pattern);
 	conditions_fini(&run->conditions);
 	filter_fini(&run->filter);

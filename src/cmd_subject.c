@@ -62,6 +62,8 @@ void subject_fini(struct subject *s)
 		search_fini(&s->search);
 	if (s->input.strings)
 		strings_fini(&s->strings);
+	if (s->input.typed)
+		typed_fini(&s->typed);
 	if (s->input.census) {
 		census_fini(&s->census);
 		index_fini(&s->index);
@@ -167,19 +169,11 @@ bool subject_walk(struct subject *s, const struct allocator *allocator,
 	return !allocator;
 }
 
-static struct debug *debug_files(struct subject *s)
-{
-	if (!s->debug)
-		s->debug = debug_new(s->sp, &s->options);
-	return s->debug;
-}
-
 void subject_where(struct subject *s, struct progress *p)
 {
 	progress_phase(p, "adding up");
 	where_init(&s->where, s->sp, &s->heap);
-	refs_names_init(&s->names, s->sp, &s->heap, &s->where,
-			debug_files(s));
+	refs_names_init(&s->names, s->sp, &s->heap, &s->where);
 	s->input.names = &s->names;
 }
 
@@ -287,6 +281,34 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 	in->reach_refused = asked;
 }
 
+static struct debug *debug_files(struct subject *s)
+{
+	if (!s->debug)
+		s->debug = debug_new(s->sp, &s->options);
+	return s->debug;
+}
+
+static struct cfi *call_frames(struct subject *s)
+{
+	if (!s->cfi)
+		s->cfi = cfi_new(s->sp, debug_files(s));
+	return s->cfi;
+}
+
+/* By debug information, which takes its time. */
+static void find_types(struct subject *s, const struct index *ix,
+		       struct progress *p)
+{
+	struct typed_input in = {
+		.sp = s->sp, .heap = &s->heap, .ix = ix,
+		.symbols = s->names.symbols, .debug = debug_files(s),
+		.cfi = call_frames(s), .hints = s->hints, .progress = p,
+	};
+
+	typed_init(&s->typed, &in);
+	s->input.typed = &s->typed;
+}
+
 /* The index of the census may take as much as that of a graph. */
 #define CENSUS_MAX_BYTES (8 * GIB)
 
@@ -308,6 +330,10 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 		s->input.census_refused = asked;
 		return;
 	}
+	if (asked) {
+		find_types(s, in.ix, p);
+		in.typed = &s->typed;
+	}
 	census_init(&s->census, &in);
 	s->input.census = &s->census;
 }
@@ -315,8 +341,7 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 void subject_backtraces(struct subject *s, struct progress *p)
 {
 	progress_phase(p, "following stacks");
-	s->cfi = cfi_new(s->sp, debug_files(s));
-	backtraces_init(&s->backtraces, s->sp, s->cfi, s->debug,
+	backtraces_init(&s->backtraces, s->sp, call_frames(s), s->debug,
 			s->names.symbols);
 	s->input.backtraces = &s->backtraces;
 }

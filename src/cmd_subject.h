@@ -17,6 +17,7 @@
 #include "analysis/search.h"
 #include "analysis/standout.h"
 #include "analysis/strings.h"
+#include "analysis/typed.h"
 #include "analysis/usage.h"
 #include "analysis/where.h"
 #include "cmd.h"
@@ -62,6 +63,8 @@ struct subject {
 	struct reach reach;
 	struct retain retain;
 	struct index index;	/* of the census, if there is no graph */
+	struct hints *hints;	/* borrowed: of --hints; NULL */
+	struct typed typed;
 	struct census census;
 	struct strings strings;
 	struct search search;

@@ -13,7 +13,7 @@ _heapcore()
 	local shape="--only= --rows= --sort= --bytes --csv --redact
 		--fail-if="
 	local analyze="$process $how $shape --filter= --blocks --leaks --at=
-		--search= --search-hex= --search-in= --limit=
+		--hints= --search= --search-hex= --search-in= --limit=
 		--sample= --seed="
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
@@ -106,7 +106,7 @@ _heapcore()
 		compopt -o filenames
 		COMPREPLY=($(compgen -d -- "$word"))
 		return ;;
-	--exe | --output | -o | --pprof | --folded)
+	--exe | --output | -o | --pprof | --folded | --hints)
 		compopt -o filenames
 		COMPREPLY=($(compgen -f -- "$word"))
 		return ;;

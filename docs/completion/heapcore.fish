@@ -54,6 +54,7 @@ complete -c heapcore -n $analyze -l leaks \
 	-d "Look for leaks in a large heap too"
 complete -c heapcore -n $analyze -l at -x -d "What is at this address"
 complete -c heapcore -n $analyze -x -l search -d "Where this pattern is"
+complete -c heapcore -n $analyze -r -l hints -d "What void * points to"
 complete -c heapcore -n $analyze -x -l search-hex -d "Where these bytes are"
 complete -c heapcore -n $analyze -x -l search-in -a "blocks heap all" \
 	-d "Where to search"

@@ -117,7 +117,7 @@ static enum fit fit_of(struct spread *s, const struct claim *c,
 		*ret_n = 1;
 		return c->node ? FIT_NODE : FIT_EXACT;
 	}
-	if (ty.flags & DTYPE_FLEXIBLE) {
+	if (ty.flags & DTYPE_FLEXIBLE || c->single) {
 		*ret_n = 1;
 		return c->node ? FIT_NODE : FIT_EXACT;
 	}
@@ -259,7 +259,7 @@ static bool claim_start(struct spread *s, struct claim c,
 		fit = fit_of(s, &c, p, &n);
 	}
 	if (dwarf_type_size(s->t, c.type) > p->usable) {
-		s->n_too_large++;
+		s->n_too_large += !c.strict;
 		return false;
 	}
 	if (fit == FIT_NONE || ((c.unsure || c.strict) && fit < FIT_EXACT &&
@@ -273,8 +273,8 @@ static bool claim_start(struct spread *s, struct claim c,
 	if (is_settled(s, p->number, c.type, fit))
 		return true;
 	settle(s, p->number, c.type |
-	       (c.n || n > 1 || fit <= FIT_POINTERS ? SPREAD_ARRAY : 0),
-	       fit, c.known);
+	       (c.n || n > 1 || fit == FIT_NUMBERS || fit == FIT_POINTERS ?
+		SPREAD_ARRAY : 0), fit, c.known);
 	if (!c.quiet && fit != FIT_NUMBERS && fit != FIT_OPAQUE)
 		enqueue(s, p->start, c.type, n, beyond(c.known));
 	return true;

@@ -435,6 +435,23 @@ static int by_off(const void *a, const void *b)
 	return (x->type > y->type) - (x->type < y->type);
 }
 
+/*
+ * A union with pointers to two things: which one it is, only a hint can tell.
+ * They stay for the hint, and point to nothing.
+ */
+static void drop_unclear(struct field *items, size_t n)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct field *a = &items[i - 1], *b = &items[i];
+
+		if (a->off != b->off || a->kind != FIELD_POINTER ||
+		    b->kind != FIELD_POINTER || a->type == b->type)
+			continue;
+		a->type = DWARF_NO_TYPE;
+		b->type = DWARF_NO_TYPE;
+	}
+}
+
 static void build(struct fields *f, uint32_t type)
 {
 	struct builder b = { .f = f, .type = type };
@@ -445,6 +462,7 @@ static void build(struct fields *f, uint32_t type)
 		b.n = FIELDS_MAX;
 	if (b.n)
 		qsort(b.items, b.n, sizeof(*b.items), by_off);
+	drop_unclear(b.items, b.n);
 	of = &f->of[type];
 	*of = (struct fields_of){ (uint32_t)f->n, (uint32_t)b.n, true };
 	for (size_t i = 0; i < b.n; i++)

@@ -113,13 +113,21 @@ static bool parse_when(struct line *l, char *text, struct hint *hint)
 	return parse_condition(l, text, hint);
 }
 
-/* "text", "TYPE", "TYPE [MEMBER]", "TYPE.MEMBER" */
+/* "text", "TYPE", "TYPE + text", "TYPE [MEMBER]", "TYPE.MEMBER" */
 static bool parse_target(struct line *l, char *text, struct hint *hint)
 {
 	char *open = split(&text, "[");
 	char *inner;
 
 	hint->kind = HINT_ONE;
+	if (!open) {
+		char *tail = split(&text, "+");
+
+		if (tail && strcmp(text, "text"))
+			return wrong(l, "behind '+' can only be text");
+		hint->tail = tail;
+		text = tail ? tail : text;
+	}
 	if (open) {
 		size_t n = strlen(text);
 

@@ -51,9 +51,10 @@ struct hint {
 	const char *owner, *path, *target, *inner, *counter;
 	struct hint_condition when[HINT_CONDITIONS];
 	unsigned n_when;
+	bool tail;		/* bytes follow the structure */
 
 	/* When resolved. */
-	bool fits;
+	bool fits;		/* to the program: all names are there */
 	uint32_t type;		/* of owner */
 	uint64_t off;		/* of the member in it */
 	uint32_t to;		/* of target */

@@ -34,7 +34,8 @@ void spread_init(struct spread *s, struct space *sp, const struct index *ix,
 	s->type = mem_map((size_t)ix->n * sizeof(*s->type));
 	s->fit = mem_map(ix->n);
 	s->known = mem_map(ix->n);
-	s->steps = STEPS_LEAST + ix->span / 2;
+	s->steps = STEPS_LEAST +
+		   ((uint64_t)ix->n_leaves << INDEX_UNIT_SHIFT);
 	fields_init(&s->fields, t, hints);
 }
 
@@ -103,7 +104,8 @@ static bool follow_hint(struct reading *r, const struct hint *h, vaddr base,
 		c.value -= h->inside;
 		break;
 	case HINT_ONE:
-		c.strict = h->next || h->n_when == 0;
+		c.strict = h->next && !h->n_when && !h->tail;
+		c.single = h->tail;
 		break;
 	}
 	return claim(s, &c);
@@ -367,13 +369,13 @@ void spread_run(struct spread *s)
 void spread_root(struct spread *s, vaddr addr, uint32_t type)
 {
 	if (dwarf_type_size(s->t, type))
-		enqueue(s, addr, type, 1, TYPE_STATIC);
+		enqueue(s, addr, type, 1, TYPE_DWARF);
 }
 
 void spread_pointer(struct spread *s, uint64_t value, uint32_t type)
 {
 	claim(s, &(struct claim){ .value = value, .type = type,
-				  .known = TYPE_STATIC });
+				  .known = TYPE_DWARF });
 }
 
 void spread_objects(struct spread *s, const struct heap *h)

@@ -17,6 +17,7 @@ struct claim {
 	bool node;		/* by a container's rule */
 	bool unsure;		/* one of a union's */
 	bool strict;		/* only what fits exactly; a hint */
+	bool single;		/* no array: what follows it are bytes */
 	bool quiet;		/* it is not followed: somebody else does */
 };
 

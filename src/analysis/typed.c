@@ -36,6 +36,58 @@ static void add_globals(struct typed *ty)
 	}
 }
 
+/*
+ * Where the program's own thread-local variables begin, from the thread
+ * pointer: before it on x86, behind two words on AArch64.  Those of libraries
+ * are elsewhere.  False if it has none.
+ */
+static bool tls_start(struct space *sp, uint64_t *ret)
+{
+	enum {
+		TLS = 7, MAX_PHDRS = 64,
+		PHDR_SIZE = 56, AT_MEMSZ = 40, AT_ALIGN = 48,
+	};
+
+	for (uint64_t i = 0; i < min_u64(sp->at_phnum, MAX_PHDRS) &&
+	     sp->word == 8; i++) {
+		vaddr ph = sp->at_phdr + i * PHDR_SIZE;
+		uint64_t memsz, align;
+		uint32_t type;
+
+		if (!space_u32(sp, ph, &type) || type != TLS ||
+		    !space_u64(sp, ph + AT_MEMSZ, &memsz) ||
+		    !space_u64(sp, ph + AT_ALIGN, &align) ||
+		    align & (align - 1))
+			continue;
+		align = max_u64(align, 1);
+		*ret = sp->machine == MACHINE_AARCH64 ? round_up(16, align) :
+		       -round_up(memsz, align);
+		return true;
+	}
+	return false;
+}
+
+static void add_thread_locals(struct typed *ty, const struct typed_input *in)
+{
+	struct space *sp = in->sp;
+	uint64_t start;
+
+	if (!tls_start(sp, &start))
+		return;
+	for (size_t i = 0; i < ty->t.n_vars; i++) {
+		const struct dvar *v = &ty->t.vars[i];
+		uint32_t type = v->tls ? dwarf_var_type(&ty->t, v) : 0;
+
+		if (!type || !sp->modules[ty->t.files[v->file].module].is_exe)
+			continue;
+		for (size_t k = 0; k < sp->n_threads; k++)
+			if (sp->threads[k].tls)
+				spread_root(&ty->spread, sp->threads[k].tls +
+					    start + v->addr, type);
+		ty->n_globals++;
+	}
+}
+
 static void add_local(void *data, const struct dwarf_local *l)
 {
 	struct typed *ty = data;
@@ -52,7 +104,7 @@ static void add_locals(struct typed *ty, const struct typed_input *in)
 {
 	struct dwarf_frames frames = {
 		.t = &ty->t, .sp = in->sp, .debug = in->debug,
-		.lines = in->lines, .cfi = in->cfi, .budget = LOCALS_BUDGET,
+		.lines = lines_new(), .cfi = in->cfi, .budget = LOCALS_BUDGET,
 	};
 
 	for (size_t i = 0; i < in->sp->n_threads; i++) {
@@ -65,6 +117,7 @@ static void add_locals(struct typed *ty, const struct typed_input *in)
 				break;
 		}
 	}
+	lines_free(frames.lines);
 }
 
 void typed_init(struct typed *ty, const struct typed_input *in)
@@ -82,6 +135,7 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 		    in->hints);
 	progress_phase(in->progress, "following pointers");
 	add_globals(ty);
+	add_thread_locals(ty, in);
 	add_locals(ty, in);
 	spread_run(&ty->spread);
 	spread_objects(&ty->spread, in->heap);

@@ -27,7 +27,6 @@ struct typed_input {
 	const struct index *ix;
 	struct symbols *symbols;
 	struct debug *debug;
-	struct lines *lines;
 	struct cfi *cfi;
 	struct hints *hints;		/* or NULL; resolved here */
 	struct progress *progress;	/* or NULL */

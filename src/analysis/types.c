@@ -12,7 +12,7 @@ static const char *const known_names[TYPE_KNOWN] = {
 	[TYPE_UNKNOWN] = "unknown", [TYPE_SHAPE] = "shape",
 	[TYPE_CONTENT] = "content", [TYPE_TEXT] = "text",
 	[TYPE_HINT] = "hint", [TYPE_CONTAINER] = "container",
-	[TYPE_DWARF] = "dwarf", [TYPE_STATIC] = "static",
+	[TYPE_DWARF] = "dwarf",
 	[TYPE_SYMBOL] = "symbol", [TYPE_RUNTIME] = "runtime",
 	[TYPE_RTTI] = "rtti", [TYPE_VTABLE] = "vtable",
 };

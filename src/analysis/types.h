@@ -27,14 +27,13 @@ enum type_known {
 	TYPE_TEXT,		/* it holds a string */
 	TYPE_HINT,		/* a hint of the user's, which it fits */
 	TYPE_CONTAINER,		/* a container's rule of the C++ library */
-	TYPE_DWARF,		/* debug information, by way of references */
-	TYPE_STATIC,		/* the same from a variable directly */
+	TYPE_DWARF,		/* debug information and a way from a variable */
 	TYPE_SYMBOL,		/* it begins with the address of a symbol */
 	TYPE_RUNTIME,		/* an interpreter's object and its type */
 	TYPE_RTTI,		/* a C++ object, by its type information */
 	TYPE_VTABLE,		/* a C++ object, by its vtable's symbol */
 };
-enum { TYPE_KNOWN = 12 };
+enum { TYPE_KNOWN = 11 };
 
 /* "shape", "vtable": for JSON and --filter. */
 const char *type_known_name(enum type_known known);

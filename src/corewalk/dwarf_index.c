@@ -50,8 +50,11 @@ static bool fixed_address(Dwarf_Attribute *at, uint64_t *ret, bool *ret_tls)
 		ops[1].atom == DW_OP_GNU_push_tls_address);
 }
 
-/* The scope of a class's or namespace's variable is that of its declaration. */
-static uint32_t var_scope(struct pass *p, Dwarf_Die *die, uint32_t scope)
+/*
+ * What is defined apart from its declaration, as variables of a class and what
+ * is in type units, is in the declaration's scope.
+ */
+static uint32_t scope_of(struct pass *p, Dwarf_Die *die, uint32_t scope)
 {
 	Dwarf_Attribute at;
 	Dwarf_Die spec;
@@ -85,7 +88,7 @@ static void note_var(struct pass *p, Dwarf_Die *die, uint32_t scope)
 	}
 	if (!v.tls)
 		v.addr += t->files[p->file].bias;
-	v.scope = var_scope(p, die, scope);
+	v.scope = scope_of(p, die, scope);
 	MEM_PUSH(t->vars, t->n_vars, t->cap_vars) = v;
 }
 
@@ -120,7 +123,8 @@ static uint32_t note_name(struct pass *p, Dwarf_Die *die, uint32_t scope,
 static void visit_aggregate(struct pass *p, Dwarf_Die *die, uint32_t scope,
 			    unsigned depth)
 {
-	uint32_t name = note_name(p, die, scope, !is_declaration(die));
+	uint32_t name = note_name(p, die, scope_of(p, die, scope),
+				  !is_declaration(die));
 
 	visit_children(p, die, name, depth);
 }
@@ -144,7 +148,7 @@ static void visit_function(struct pass *p, Dwarf_Die *die, uint32_t scope,
 	if (is_declaration(die))
 		return;
 	if (text && *text)
-		scope = dwarf_name_add(p->t, var_scope(p, die, scope), text);
+		scope = dwarf_name_add(p->t, scope_of(p, die, scope), text);
 	visit_children(p, die, scope, depth);
 }
 

@@ -229,7 +229,9 @@ static uint32_t make_aggregate(struct dwarf_types *t, Dwarf_Die *die,
 	};
 	uint32_t name = dwarf_map_get(&t->entries, dwarf_key(die->addr));
 
-	if (flag(die, DW_AT_declaration))
+	/* A stub for what a type unit defines may be nothing else. */
+	if (flag(die, DW_AT_declaration) ||
+	    dwarf_hasattr(die, DW_AT_signature))
 		return declared(t, die, name, type.kind);
 	if (!name && alias)
 		name = dwarf_name_add(t, 0, alias);

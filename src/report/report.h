@@ -114,6 +114,7 @@ struct reach;
 struct refs_names;
 struct census;
 struct retain;
+struct typed;
 struct strings;
 struct search;
 
@@ -132,6 +133,7 @@ struct report_input {
 	const char *no_reach;	/* then: why not */
 	bool reach_refused;	/* it was wanted */
 	const struct retain *retain;	/* NULL: not asked for */
+	struct typed *typed;	/* NULL: not asked for */
 	const struct census *census;	/* NULL: not looked for */
 	bool census_refused;	/* it was wanted */
 	struct refs_names *names;
