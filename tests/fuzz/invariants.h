@@ -164,7 +164,7 @@ static void must_be_where(const struct where *w)
 static void must_be_types(struct space *sp, struct heap *h)
 {
 	struct tally used = { 0, 0 }, rows = { 0, 0 };
-	struct symbols *symbols = symbols_new(sp);
+	struct symbols *symbols = symbols_new(sp, NULL);
 	struct census_input in = { .sp = sp, .heap = h, .symbols = symbols };
 	struct census c;
 	struct index ix;
