@@ -169,11 +169,19 @@ bool subject_walk(struct subject *s, const struct allocator *allocator,
 	return !allocator;
 }
 
+static struct debug *debug_files(struct subject *s)
+{
+	if (!s->debug)
+		s->debug = debug_new(s->sp, &s->options);
+	return s->debug;
+}
+
 void subject_where(struct subject *s, struct progress *p)
 {
 	progress_phase(p, "adding up");
 	where_init(&s->where, s->sp, &s->heap);
-	refs_names_init(&s->names, s->sp, &s->heap, &s->where);
+	refs_names_init(&s->names, s->sp, &s->heap, &s->where,
+			debug_files(s));
 	s->input.names = &s->names;
 }
 
@@ -279,13 +287,6 @@ void subject_reach(struct subject *s, bool asked, struct progress *p)
 	}
 	in->no_reach = s->reach_err.msg;
 	in->reach_refused = asked;
-}
-
-static struct debug *debug_files(struct subject *s)
-{
-	if (!s->debug)
-		s->debug = debug_new(s->sp, &s->options);
-	return s->debug;
 }
 
 static struct cfi *call_frames(struct subject *s)
