@@ -40,8 +40,9 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, types, allocators, "
-	  "arenas,\nleaks, retainers, strings, classes, fragmentation,\n"
-	  "residency, threads, mappings, modules, settings,\nfindings, all",
+	  "arenas,\nleaks, retainers, strings, duplicates, patterns,\n"
+	  "classes, fragmentation, residency, threads,\nmappings, modules, "
+	  "settings, findings, all",
 	  OPTION_VALUE, ARG(report.only) },
 };
 
@@ -363,6 +364,10 @@ static void analyse(struct run *run)
 		subject_backtraces(s, &run->progress);
 	if (run->options.sections >> SECTION_STRINGS & 1)
 		subject_strings(s, &run->progress);
+	if (run->options.sections >> SECTION_DUPLICATES & 1)
+		subject_duplicates(s, &run->progress);
+	if (run->options.sections >> SECTION_PATTERNS & 1)
+		subject_patterns(s, &run->progress);
 	if (run->pattern)
 		subject_search(s, run->pattern, run->search_in,
 			       run->search_limit, &run->progress);

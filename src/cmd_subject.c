@@ -60,6 +60,10 @@ void subject_fini(struct subject *s)
 {
 	if (s->input.search)
 		search_fini(&s->search);
+	if (s->input.periods)
+		periods_fini(&s->periods);
+	if (s->input.dup_blocks)
+		dup_blocks_fini(&s->dup_blocks);
 	if (s->input.strings)
 		strings_fini(&s->strings);
 	if (s->input.typed)
@@ -361,6 +365,24 @@ void subject_strings(struct subject *s, struct progress *p)
 		return;
 	strings_init(&s->strings, s->sp, &s->heap, p);
 	s->input.strings = &s->strings;
+}
+
+void subject_duplicates(struct subject *s, struct progress *p)
+{
+	if (!s->input.heap_found)
+		return;
+	dup_blocks_init(&s->dup_blocks, s->sp, &s->heap, p);
+	s->input.dup_blocks = &s->dup_blocks;
+}
+
+void subject_patterns(struct subject *s, struct progress *p)
+{
+	if (!s->input.heap_found)
+		return;
+	periods_init(&s->periods, s->sp, &s->heap, p);
+	s->input.periods = &s->periods;
+	tails_init(&s->tails, s->sp, &s->heap, &s->where, p);
+	s->input.tails = &s->tails;
 }
 
 void subject_search(struct subject *s, const struct search_pattern *pattern,

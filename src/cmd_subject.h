@@ -9,7 +9,9 @@
 #include "analysis/backtrace.h"
 #include "analysis/census.h"
 #include "analysis/damage.h"
+#include "analysis/dup_blocks.h"
 #include "analysis/fragment.h"
+#include "analysis/period.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
 #include "analysis/residency.h"
@@ -17,6 +19,7 @@
 #include "analysis/search.h"
 #include "analysis/standout.h"
 #include "analysis/strings.h"
+#include "analysis/tails.h"
 #include "analysis/typed.h"
 #include "analysis/usage.h"
 #include "analysis/where.h"
@@ -67,6 +70,9 @@ struct subject {
 	struct typed typed;
 	struct census census;
 	struct strings strings;
+	struct dup_blocks dup_blocks;
+	struct periods periods;
+	struct tails tails;
 	struct search search;
 	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
@@ -112,6 +118,10 @@ void subject_retain(struct subject *s, struct progress *p);
 void subject_backtraces(struct subject *s, struct progress *p);
 /* Strings that repeat. */
 void subject_strings(struct subject *s, struct progress *p);
+/* Blocks that are equal. */
+void subject_duplicates(struct subject *s, struct progress *p);
+/* What large blocks hold, and what is unused of all; after subject_where(). */
+void subject_patterns(struct subject *s, struct progress *p);
 /* Where a pattern is; at most limit places are kept. */
 void subject_search(struct subject *s, const struct search_pattern *pattern,
 		    enum search_in in, size_t limit, struct progress *p);

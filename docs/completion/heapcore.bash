@@ -27,7 +27,7 @@ _heapcore()
 	local watch="$process $how --every= --count= --for="
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout types allocators arenas leaks retainers
-		strings
+		strings duplicates patterns
 		classes fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||

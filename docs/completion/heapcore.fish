@@ -11,7 +11,7 @@ set -l watch "__fish_seen_subcommand_from watch"
 set -l common "__fish_seen_subcommand_from analyze diff record \
 	replay snapshot trace watch"
 set -l sections all where standout types allocators arenas leaks \
-	retainers strings \
+	retainers strings duplicates patterns \
 	classes fragmentation residency threads mappings modules settings findings
 
 complete -c heapcore -n "not $common" -f -a analyze \

@@ -331,35 +331,29 @@ uint64_t dup_saved(const struct dup_entry *e)
 
 /* ---- the heap ---- */
 
-static void one_pass(struct dup_count *c, const struct space *sp,
-		     const struct heap *h, pattern_fn *fn, bool second,
-		     struct progress *p)
+void dup_count_init(struct dup_count *c, const struct space *sp,
+		    const struct heap *h)
 {
-	void *workers[PATTERN_WORKERS];
+	dup_sketch_init(&c->sketch, pattern_stored(sp, h));
+	c->second = false;
+	for (size_t i = 0; i < PATTERN_WORKERS; i++)
+		dup_table_init(&c->tables[i], &c->sketch);
+}
 
-	for (size_t i = 0; i < PATTERN_WORKERS; i++) {
-		c->tables[i].second = second;
-		workers[i] = &c->tables[i];
-	}
+void dup_count_pass(struct dup_count *c, const struct space *sp,
+		    const struct heap *h, pattern_fn *fn,
+		    void *const workers[PATTERN_WORKERS], struct progress *p)
+{
+	for (size_t i = 0; i < PATTERN_WORKERS; i++)
+		c->tables[i].second = c->second;
 	pattern_each(sp, h, PATTERN_USED, fn, workers, p);
 	for (size_t i = 0; i < PATTERN_WORKERS; i++)
 		dup_flush(&c->tables[i]);
+	c->second = true;
 }
 
-void dup_count_init(struct dup_count *c, const struct space *sp,
-		    const struct heap *h, pattern_fn *fn, struct progress *p)
+void dup_count_finish(struct dup_count *c)
 {
-	struct space copy = *sp;
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < h->n_extents; i++)
-		bytes += space_stored(&copy, h->extents[i].start,
-				      h->extents[i].end);
-	dup_sketch_init(&c->sketch, bytes);
-	for (size_t i = 0; i < PATTERN_WORKERS; i++)
-		dup_table_init(&c->tables[i], &c->sketch);
-	one_pass(c, sp, h, fn, false, p);
-	one_pass(c, sp, h, fn, true, p);
 	for (size_t i = 1; i < PATTERN_WORKERS; i++)
 		dup_merge(&c->tables[0], &c->tables[i]);
 	dup_finish(&c->tables[0]);

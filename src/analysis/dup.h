@@ -95,12 +95,18 @@ bool dup_is_exact(const struct dup_table *t);
 /* The two passes over the blocks in use; the result is the first table. */
 struct dup_count {
 	struct dup_sketch sketch;
+	bool second;		/* the next pass is the second one */
 	struct dup_table tables[PATTERN_WORKERS];
 };
 
-/* fn gets a table as its worker, and adds items to it. */
 void dup_count_init(struct dup_count *c, const struct space *sp,
-		    const struct heap *h, pattern_fn *fn, struct progress *p);
+		    const struct heap *h);
+/* One pass: fn adds items to the tables, each worker to its own. */
+void dup_count_pass(struct dup_count *c, const struct space *sp,
+		    const struct heap *h, pattern_fn *fn,
+		    void *const workers[PATTERN_WORKERS], struct progress *p);
+/* After two passes. */
+void dup_count_finish(struct dup_count *c);
 void dup_count_fini(struct dup_count *c);
 
 /* What would go if all copies in blocks of their own were one. */

@@ -150,3 +150,14 @@ void pattern_each(const struct space *sp, const struct heap *h,
 	else
 		walk_heap(&walks[1]);
 }
+
+uint64_t pattern_stored(const struct space *sp, const struct heap *h)
+{
+	struct space copy = *sp;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < h->n_extents; i++)
+		bytes += space_stored(&copy, h->extents[i].start,
+				      h->extents[i].end);
+	return bytes;
+}

@@ -50,4 +50,7 @@ void pattern_each(const struct space *sp, const struct heap *h,
 bool pattern_next(struct space *sp, vaddr *at, vaddr end, bool sparse,
 		  struct pattern_piece *ret);
 
+/* How much of the heap is in the file. */
+uint64_t pattern_stored(const struct space *sp, const struct heap *h);
+
 #endif

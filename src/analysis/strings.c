@@ -159,11 +159,17 @@ static void add_up(struct strings *s, const struct dup_table *t)
 void strings_init(struct strings *s, const struct space *sp,
 		  const struct heap *h, struct progress *p)
 {
+	void *workers[PATTERN_WORKERS];
 	struct dup_count count;
 
 	*s = (struct strings){ .n = 0 };
 	progress_phase(p, "counting strings");
-	dup_count_init(&count, sp, h, find_strings, p);
+	dup_count_init(&count, sp, h);
+	for (size_t i = 0; i < PATTERN_WORKERS; i++)
+		workers[i] = &count.tables[i];
+	dup_count_pass(&count, sp, h, find_strings, workers, p);
+	dup_count_pass(&count, sp, h, find_strings, workers, p);
+	dup_count_finish(&count);
 	add_up(s, &count.tables[0]);
 	keep_most(s, &count.tables[0]);
 	dup_count_fini(&count);

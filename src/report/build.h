@@ -52,6 +52,9 @@ void build_retainers(struct report *r, const struct report_input *in);
 
 /* build_patterns.c: what repeats */
 void build_strings(struct report *r, const struct report_input *in);
+/* build_repeats.c: equal blocks; records and unused tails */
+void build_duplicates(struct report *r, const struct report_input *in);
+void build_patterns(struct report *r, const struct report_input *in);
 
 /* build_search.c: where a pattern is */
 void build_search(struct report *r, const struct report_input *in);

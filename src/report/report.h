@@ -65,6 +65,8 @@ enum section {
 	SECTION_LEAKS,
 	SECTION_RETAINERS,
 	SECTION_STRINGS,
+	SECTION_DUPLICATES,
+	SECTION_PATTERNS,
 	SECTION_CLASSES,
 	SECTION_SAMPLE,		/* with --sample only */
 	SECTION_FRAGMENTATION,
@@ -79,7 +81,7 @@ enum section {
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 23 };
+enum { SECTIONS = 25 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -116,6 +118,9 @@ struct census;
 struct retain;
 struct typed;
 struct strings;
+struct dup_blocks;
+struct periods;
+struct tails;
 struct search;
 
 /* What the report is made of; at NULL: no --at. */
@@ -139,11 +144,14 @@ struct report_input {
 	struct refs_names *names;
 	const struct backtraces *backtraces;	/* NULL: not asked for */
 	const struct strings *strings;	/* NULL: not counted */
+	const struct dup_blocks *dup_blocks;	/* NULL: not compared */
+	const struct periods *periods;	/* NULL: not asked for */
+	const struct tails *tails;	/* with them */
 	const struct search *search;	/* NULL: not asked for */
 	bool heap_found;	/* an allocator was found */
 };
 
-enum { REPORT_TABLES = 32 };
+enum { REPORT_TABLES = 64 };
 
 struct report {
 	const struct report_options *options;

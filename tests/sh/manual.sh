@@ -129,7 +129,7 @@ documents() {
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1
 		keys $core.json
-		heapcore analyze -q --json --only=retainers,strings $core \
+		heapcore analyze -q --json --only=retainers,strings,duplicates,patterns $core \
 			>retainers.json || [ $? = 3 ] || return 1
 		keys retainers.json
 		heapcore analyze -q --json --blocks --leaks $core \
@@ -142,6 +142,7 @@ documents() {
 		keys search.json
 		echo search.rows.type
 		printf '%s\n' types.object_bytes
+		printf 'records.rows.%s\n' record_bytes records
 		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
 		for at in $(addresses $core.json); do

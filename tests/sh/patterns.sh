@@ -39,8 +39,8 @@ perl_core() {
 known() {
 	"$CXX" -std=c++17 -O1 -g -fno-builtin-malloc -o repeats \
 		"$truth/repeats.cc" && make_core core "$TMP/repeats" || return
-	grep '^TRUTH string' dump.log >truth.txt
-	analyze report.json --json --only=strings &&
+	grep '^TRUTH' dump.log >truth.txt
+	analyze report.json --json --only=strings,duplicates,patterns &&
 		"$truth/repeated" facts truth.txt report.json
 }
 
@@ -56,18 +56,22 @@ noticed() {
 }
 
 twice() {
-	analyze once --only=strings && analyze again --only=strings &&
-		cmp once again && grep -q 'STRINGS THAT REPEAT' once
+	analyze once --only=strings,duplicates,patterns &&
+		analyze again --only=strings,duplicates,patterns &&
+		cmp once again && grep -q 'STRINGS THAT REPEAT' once &&
+		grep -q 'UNUSED TAILS' once
 }
 
 # No text of the process.
 redacted() {
 	analyze plain --only=strings &&
 		grep -q '^  /srv/data' plain || return 1
-	for format in --csv --json --bytes; do
-		analyze hidden $format --redact --only=strings &&
-			grep -q 5000 hidden && ! grep -q '/srv' hidden ||
-			return 1
+	for section in strings duplicates; do
+		for format in --csv --json --bytes; do
+			analyze hidden $format --redact --only=$section &&
+				grep -q '[35]000' hidden &&
+				! grep -q '/srv' hidden || return 1
+		done
 	done
 }
 

@@ -128,22 +128,24 @@ static twelve make_twelve(size_t i)
 	return { (uint32_t)i % 5000, 1.0f + (float)i, -2.5f * (float)(i + 1) };
 }
 
+static size_t vectors, vector_tails;
+
+template <class T> static void add_vector(const std::vector<T> &v)
+{
+	vectors += v.capacity() > v.size();
+	vector_tails += (v.capacity() - v.size()) * sizeof(T);
+}
+
 // What doubling leaves unused, and what was reserved.
 static void make_tails()
 {
-	size_t tails = 0, n = 0;
+	size_t tails = 0;
 
 	for (int i = 0; i < 300; i++) {
 		grown.push_back(new std::vector<uint64_t>);
 		for (int k = 0; k < 70 + i; k++)
 			grown.back()->push_back(0xabcd0000u + k * 7);
-		if (grown.back()->capacity() > grown.back()->size())
-			n++;
-		tails += (grown.back()->capacity() -
-			  grown.back()->size()) * 8;
 	}
-	printf("TRUTH tail vector %zu %zu\n", n, tails);
-	tails = 0;
 	for (int i = 0; i < 200; i++) {
 		char text[32];
 
@@ -165,10 +167,23 @@ static void make_tails()
 		twins.push_back(p);
 	}
 	printf("TRUTH tail zero 100 %zu\n", tails);
+	for (auto v : grown)
+		add_vector(*v);
+	add_vector(strings);
+	add_vector(labels);
+	add_vector(copies);
+	add_vector(twins);
+	add_vector(grown);
+	add_vector(reserved);
+	printf("TRUTH tail vector %zu %zu\n", vectors, vector_tails);
 }
 
 int main()
 {
+	static char out[1 << 14];
+
+	// Its buffer would be one more block with an unused tail.
+	setvbuf(stdout, out, _IOFBF, sizeof(out));
 	make_strings();
 	make_copies();
 	make_twins();
