@@ -138,7 +138,7 @@ $ heapcore analyze --csv --json core
 # an allocator that is not known
 $ heapcore analyze --allocator=jemalloc core
 ! heapcore: --allocator: 'jemalloc' is not known
-!   Known are glibc, zend.
+!   Known are glibc, tcmalloc, zend.
 ? 2
 
 # an address
