@@ -7,9 +7,12 @@
 #include "base/mem.h"
 
 enum {
-	/* Slots for a heap: one in so many bytes, and how many there may be. */
-	SLOT_BYTES = 256, SLOTS_LOG_MIN = 20, SLOTS_LOG_MAX = 27,
-	SLOTS_PER_ENTRY = 32,
+	/*
+	 * Slots for a heap: one in so many bytes of a large one; a small one
+	 * has as many as it can need.  And how many there may be.
+	 */
+	SLOT_BYTES = 256, SMALL_SLOT_BYTES = 8, SMALL_SLOTS = 1 << 20,
+	SLOTS_LOG_MIN = 12, SLOTS_LOG_MAX = 27, SLOTS_PER_ENTRY = 32,
 	/*
 	 * By chance a place in the index is near; who goes further, or meets
 	 * one of his hash that is not equal again and again, is a trap.
@@ -61,10 +64,11 @@ static uint64_t hash_bytes(const uint8_t *p, uint64_t n)
 
 void dup_sketch_init(struct dup_sketch *s, uint64_t heap_bytes)
 {
+	uint64_t few = min_u64(heap_bytes / SMALL_SLOT_BYTES, SMALL_SLOTS);
+	uint64_t want = max_u64(few, heap_bytes / SLOT_BYTES);
 	unsigned log = SLOTS_LOG_MIN;
 
-	while (log < SLOTS_LOG_MAX &&
-	       UINT64_C(1) << log < heap_bytes / SLOT_BYTES)
+	while (log < SLOTS_LOG_MAX && UINT64_C(1) << log < want)
 		log++;
 	s->shift = 64 - log;
 	s->bytes = sizeof(*s->slots) << log;

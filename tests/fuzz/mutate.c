@@ -230,6 +230,7 @@ static void run_one(const struct victim *v, uint64_t i, struct report *report)
 
 	report->number = i;
 	alarm(HANG_SECONDS);
+	all_of_it = i % 8 == 0;
 	report->found += check_core(data, size);
 	alarm(0);
 	free(data);
