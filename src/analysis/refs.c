@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "analysis/scan.h"
+#include "analysis/vtable.h"
+#include "base/demangle.h"
 #include "base/mem.h"
 #include "corewalk/module.h"
 
@@ -24,52 +26,16 @@ void refs_names_fini(struct refs_names *n)
 
 /* ---- names ---- */
 
-/* "7Session" is Session; other forms stay as the linker has them. */
-static bool plain_class(const char *name, const char **ret, size_t *ret_len)
+enum type_known refs_class(struct refs_names *n, vaddr vtable, struct str *ret)
 {
-	char *end;
-	unsigned long len = strtoul(name, &end, 10);
+	enum type_known known;
+	struct str name;
 
-	if (end == name || len == 0 || strlen(end) != len)
-		return false;
-	*ret = end;
-	*ret_len = len;
-	return true;
-}
-
-/* The class whose objects std::make_shared() puts behind their counts. */
-static bool shared_class(const char *name, const char **ret, size_t *ret_len)
-{
-	static const char prefix[] = "St23_Sp_counted_ptr_inplaceI";
-	char *end;
-
-	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
-		return false;
-	name += sizeof(prefix) - 1;
-	*ret_len = strtoul(name, &end, 10);
-	*ret = end;
-	return end != name && *ret_len && *ret_len < strlen(end);
-}
-
-bool refs_class(struct refs_names *n, vaddr vtable, struct str *ret)
-{
-	struct symbol symbol;
-	const char *name;
-	size_t len;
-	bool shared;
-
-	if (!symbols_find(n->symbols, vtable, &symbol) ||
-	    strncmp(symbol.name, "_ZTV", 4) != 0)
-		return false;
-	shared = shared_class(symbol.name + 4, &name, &len);
-	if (!shared && !plain_class(symbol.name + 4, &name, &len)) {
-		name = symbol.name;
-		len = strlen(name);
-	}
-	str_add_escaped(ret, name, len);
-	if (shared)
-		str_adds(ret, " of make_shared");
-	return true;
+	str_init(&name);
+	known = vtable_class(n->sp, n->symbols, vtable, &name);
+	str_add_escaped(ret, name.text, name.len);
+	str_fini(&name);
+	return known;
 }
 
 static void add_module(struct refs_names *n, const struct module *m,
@@ -84,8 +50,7 @@ bool refs_symbol_text(struct refs_names *n, vaddr addr, struct str *ret)
 {
 	const struct module *m = space_module(n->sp, addr);
 	struct symbol symbol;
-	const char *name;
-	size_t len;
+	struct str name;
 
 	if (!m)
 		return false;
@@ -94,12 +59,11 @@ bool refs_symbol_text(struct refs_names *n, vaddr addr, struct str *ret)
 		str_printf(ret, "+0x%" PRIx64, addr - m->start);
 		return true;
 	}
-	name = symbol.name;
-	len = strlen(name);
-	/* A static variable of C++. */
-	if (!strncmp(name, "_ZL", 3))
-		(void)plain_class(symbol.name + 3, &name, &len);
-	str_add_escaped(ret, name, len);
+	str_init(&name);
+	if (!demangle(symbol.name, &name))
+		str_adds(&name, symbol.name);
+	str_add_escaped(ret, name.text, name.len);
+	str_fini(&name);
 	if (addr != symbol.start)
 		str_printf(ret, "+%" PRIu64, addr - symbol.start);
 	str_adds(ret, " in ");

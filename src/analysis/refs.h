@@ -10,6 +10,7 @@
 #define ANALYSIS_REFS_H
 
 #include "analysis/graph.h"
+#include "analysis/types.h"
 #include "analysis/where.h"
 #include "base/str.h"
 #include "corewalk/heap.h"
@@ -28,8 +29,9 @@ void refs_names_init(struct refs_names *n, struct space *sp, struct heap *h,
 		     const struct where *w, struct debug *debug);
 void refs_names_fini(struct refs_names *n);
 
-/* The name of a class by its vtable; false if the symbol is not known. */
-bool refs_class(struct refs_names *n, vaddr vtable, struct str *ret);
+/* The class by its vtable, as vtable_class(); TYPE_UNKNOWN is 0. */
+enum type_known refs_class(struct refs_names *n, vaddr vtable,
+			   struct str *ret);
 
 /* The name of an address in a module: "g_sessions+8 in appd". */
 bool refs_symbol_text(struct refs_names *n, vaddr addr, struct str *ret);

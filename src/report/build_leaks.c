@@ -50,12 +50,15 @@ static const struct column leak_columns[L_COLUMNS] = {
 static void set_what(struct table *t, const struct report_input *in,
 		     const struct reach_group *g)
 {
+	enum type_known known = TYPE_UNKNOWN;
 	struct str name;
 
 	str_init(&name);
-	if (g->first && refs_class(in->names, g->first, &name)) {
+	if (g->first)
+		known = refs_class(in->names, g->first, &name);
+	if (known) {
 		table_set_bytes(t, L_WHAT, name.text, name.len);
-		table_set_text(t, L_KNOWN, "vtable");
+		table_set_text(t, L_KNOWN, type_known_name(known));
 	} else {
 		table_printf(t, L_WHAT, "%" PRIu64 " bytes", g->size);
 		table_set_text(t, L_KNOWN, "size");

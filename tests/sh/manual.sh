@@ -132,6 +132,12 @@ documents() {
 		heapcore analyze -q --json --only=retainers,strings,duplicates,patterns $core \
 			>retainers.json || [ $? = 3 ] || return 1
 		keys retainers.json
+		heapcore analyze -q --json --only=threads $core \
+			>threads.json || [ $? = 3 ] || return 1
+		keys threads.json
+		printf 'threads.frames.%s\n' file line inlined guess \
+			signal_handler
+		echo threads.frames_left_out
 		heapcore analyze -q --json --blocks --leaks $core \
 			>blocks.json ||
 			[ $? = 3 ] || return 1
