@@ -357,6 +357,9 @@ static void analyse(struct run *run)
 	if (asks_for_types(run) ||
 	    run->options.sections >> SECTION_TYPES & 1)
 		subject_census(s, asks_for_types(run), &run->progress);
+	if (run->args.sample)
+		subject_sample(s, run->options.sample_rate,
+			       run->options.sample_seed, &run->progress);
 	if (run->options.sections >> SECTION_RETAINERS & 1)
 		subject_retain(s, &run->progress);
 	if (run->args.report.only &&

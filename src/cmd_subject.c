@@ -2,10 +2,12 @@
 #include "cmd_subject.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "corewalk/target.h"
+#include "report/sample.h"
 
 #define SUBJECT(field) offsetof(struct subject_args, field)
 
@@ -68,10 +70,11 @@ void subject_fini(struct subject *s)
 		strings_fini(&s->strings);
 	if (s->input.typed)
 		typed_fini(&s->typed);
-	if (s->input.census) {
+	if (s->input.sampled && s->input.sampled != s->input.census)
+		census_fini(&s->sampled);
+	if (s->input.census)
 		census_fini(&s->census);
-		index_fini(&s->index);
-	}
+	index_fini(&s->index);
 	if (s->input.retain)
 		retain_fini(&s->retain);
 	if (s->input.reach) {
@@ -317,21 +320,34 @@ static void find_types(struct subject *s, const struct index *ix,
 /* The index of the census may take as much as that of a graph. */
 #define CENSUS_MAX_BYTES (8 * GIB)
 
-void subject_census(struct subject *s, bool asked, struct progress *p)
+/* What a census looks at; false, with a warning, if there is no index. */
+static bool census_ready(struct subject *s, struct census_input *in,
+			 struct progress *p)
 {
-	struct census_input in = {
+	struct err err;
+
+	*in = (struct census_input){
 		.sp = s->sp, .heap = &s->heap, .symbols = s->names.symbols,
 		.progress = p, .ix = &s->index,
 	};
-	struct err err;
+	if (s->input.reach)
+		in->ix = &s->graph.ix;
+	else if (!s->index.used &&
+		 !index_init(&s->index, &s->heap, CENSUS_MAX_BYTES, &err)) {
+		space_warn(s->sp, "blocks get no types: %s", err.msg);
+		return false;
+	}
+	return true;
+}
+
+void subject_census(struct subject *s, bool asked, struct progress *p)
+{
+	struct census_input in;
 
 	if (!s->input.heap_found ||
 	    (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY))
 		return;
-	if (s->input.reach)
-		in.ix = &s->graph.ix;
-	else if (!index_init(&s->index, &s->heap, CENSUS_MAX_BYTES, &err)) {
-		space_warn(s->sp, "blocks get no types: %s", err.msg);
+	if (!census_ready(s, &in, p)) {
 		s->input.census_refused = asked;
 		return;
 	}
@@ -341,6 +357,23 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 	}
 	census_init(&s->census, &in);
 	s->input.census = &s->census;
+}
+
+void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,
+		    struct progress *p)
+{
+	struct census_input in;
+	uint64_t *picked;
+
+	s->input.sampled = s->input.census;
+	if (!s->input.heap_found || s->input.census ||
+	    !census_ready(s, &in, p))
+		return;
+	picked = sample_pick(&s->heap, in.ix, rate, seed);
+	in.only = picked;
+	census_init(&s->sampled, &in);
+	s->input.sampled = &s->sampled;
+	free(picked);
 }
 
 void subject_backtraces(struct subject *s, struct progress *p)

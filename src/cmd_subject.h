@@ -69,6 +69,7 @@ struct subject {
 	struct hints *hints;	/* borrowed: of --hints; NULL */
 	struct typed typed;
 	struct census census;
+	struct census sampled;	/* of sampled blocks, if there is none of all */
 	struct strings strings;
 	struct dup_blocks dup_blocks;
 	struct periods periods;
@@ -112,6 +113,9 @@ void subject_reach(struct subject *s, bool asked, struct progress *p);
  * being asked as above.
  */
 void subject_census(struct subject *s, bool asked, struct progress *p);
+/* The same of sampled blocks only, if not all were looked at. */
+void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,
+		    struct progress *p);
 /* Who keeps how much; after subject_reach(). */
 void subject_retain(struct subject *s, struct progress *p);
 /* The stacks of threads; after subject_where(). */

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a sampling profiler would have said of the live blocks, beside what
- * there is.
- *
- * Marks are independent of each other, so sampling the blocks of a core has
- * the law of a live heap profile of that moment, taken by usable size as
- * jemalloc does.  Each arena has a stream of its own: a damaged one does not
- * shift the samples of the others.
+ * there is: by size, and by type.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/num.h"
+#include "analysis/census.h"
 #include "report/build.h"
 #include "report/estimate.h"
+#include "report/sample.h"
 #include "sampler/profile.h"
 
 enum {
@@ -34,13 +28,6 @@ static const struct column sample_columns[S_COLUMNS] = {
 	ESTIMATE_OF_BLOCKS(S_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
 };
 
-/* Both as the table of size classes has them: in use, by chunk size. */
-struct sampling {
-	struct profile profile;
-	struct sampler *streams;	/* owned; by arena */
-	const struct usage *usage;
-};
-
 /* The class of a size that the usage has. */
 static size_t find_class(const struct usage *u, uint64_t size)
 {
@@ -57,24 +44,21 @@ static size_t find_class(const struct usage *u, uint64_t size)
 	return low;
 }
 
-static void sample_blocks(struct sampling *s, const struct heap *h)
+static void sample_classes(struct profile *p, const struct report *r,
+			   const struct report_input *in)
 {
-	struct heap_iter it;
+	struct sample_walk w;
 	struct sample hit;
 	struct block b;
 
-	heap_iter_init(&it, h);
-	while (heap_iter_next(&it, &b)) {
-		if (b.state != BLOCK_USED)
-			continue;
-		uint64_t length = sampler_length(UNIT_USABLE, b.usable);
-
-		if (!sampler_step(&s->streams[b.arena], length, &hit))
-			continue;
-		hit.size = b.size;
-		profile_add(&s->profile,
-			    (uint32_t)find_class(s->usage, b.size), &hit);
-	}
+	profile_init(p, ESTIMATOR_HT);
+	if (!in->usage->n_classes)
+		return;
+	sample_walk_init(&w, in->heap, r->options->sample_rate,
+			 r->options->sample_seed);
+	while (sample_walk_next(&w, &b, &hit))
+		profile_add(p, (uint32_t)find_class(in->usage, b.size), &hit);
+	sample_walk_fini(&w);
 }
 
 /* Variance by value for the blocks of a class of which none was seen. */
@@ -99,10 +83,9 @@ static void set_row(struct table *t, const struct profile_row *row,
 		     counts ? unseen / (double)c->min : -1, &c->used.blocks);
 }
 
-static void add_rows(struct table *t, const struct sampling *s, uint64_t rate)
+static void add_rows(struct table *t, const struct profile *p,
+		     const struct usage *u, uint64_t rate)
 {
-	const struct usage *u = s->usage;
-
 	for (size_t i = 0; i < u->n_classes; i++) {
 		const struct usage_class *c = &u->classes[i];
 
@@ -116,33 +99,118 @@ static void add_rows(struct table *t, const struct sampling *s, uint64_t rate)
 				     c->min, c->max);
 		table_set(t, S_MIN, c->min);
 		table_set(t, S_MAX, c->max);
-		set_row(t, profile_find(&s->profile, (uint32_t)i), c,
+		set_row(t, profile_find(p, (uint32_t)i), c,
 			unseen_weight(c, rate), true);
 	}
 	table_total_row(t);
 	table_set_text(t, S_SIZE, "total");
 	/* Of mixed sizes, small blocks may be missing: no interval. */
-	set_row(t, profile_total(&s->profile), &u->total, (double)rate,
-		false);
+	set_row(t, profile_total(p), &u->total, (double)rate, false);
+}
+
+static void build_classes_sample(struct report *r,
+				 const struct report_input *in)
+{
+	struct table *t = report_add(r, SECTION_SAMPLE, "sample",
+				     "AS A SAMPLER SEES IT", sample_columns,
+				     S_COLUMNS);
+	struct profile profile;
+
+	t->more = "other sizes";
+	sample_classes(&profile, r, in);
+	add_rows(t, &profile, in->usage, r->options->sample_rate);
+	table_sort(t, S_BYTES + ESTIMATE_EXACT, false);
+	profile_fini(&profile);
+}
+
+/* ---- by type ---- */
+
+enum {
+	Y_NAME, Y_SAMPLES, Y_BYTES, Y_BLOCKS = Y_BYTES + ESTIMATE_COLUMNS,
+	Y_KNOWN = Y_BLOCKS + ESTIMATE_COLUMNS, Y_COLUMNS
+};
+
+static const struct column type_columns[Y_COLUMNS] = {
+	[Y_NAME] = COLUMN("name", "", TEXT, .width = 26),
+	[Y_SAMPLES] = COLUMN("samples", "samples", COUNT,
+			     .flags = COLUMN_SUM, .width = 9),
+	ESTIMATE_OF_BYTES(Y_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
+	ESTIMATE_OF_BLOCKS(Y_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
+	[Y_KNOWN] = COLUMN("known_by", "", TEXT, .flags = COLUMN_NO_TEXT),
+};
+
+static void sample_types(struct profile *p, const struct report *r,
+			 const struct report_input *in)
+{
+	const struct index *ix = in->sampled->ix;
+	struct sample_walk w;
+	struct sample hit;
+	struct block b;
+
+	profile_init(p, ESTIMATOR_HT);
+	sample_walk_init(&w, in->heap, r->options->sample_rate,
+			 r->options->sample_seed);
+	while (sample_walk_next(&w, &b, &hit))
+		profile_add(p, types_of(&in->sampled->types,
+					index_number(ix, b.addr - ix->base)),
+			    &hit);
+	sample_walk_fini(&w);
+}
+
+/* Of mixed sizes, blocks may be missing: only bytes have an interval. */
+static void set_type(struct table *t, const struct profile_row *row,
+		     const struct tally *exact, uint64_t rate)
+{
+	struct profile_figures f = { .bytes.n = 0 };
+
+	if (row)
+		profile_get(row, VIEW_LIVE, &f);
+	table_set(t, Y_SAMPLES, f.bytes.n);
+	estimate_set(t, Y_BYTES, &f.bytes, (double)rate,
+		     exact ? &exact->bytes : NULL);
+	estimate_set(t, Y_BLOCKS, &f.blocks, -1,
+		     exact ? &exact->blocks : NULL);
+}
+
+/* Rows of the census, which are exact if it was of all blocks. */
+static void build_types_sample(struct report *r,
+			       const struct report_input *in)
+{
+	const struct census *c = in->sampled;
+	bool exact = c == in->census;
+	struct profile profile;
+	struct table *t = report_add(r, SECTION_SAMPLE, "sample_types",
+				     "TYPES, AS A SAMPLER SEES THEM",
+				     type_columns, Y_COLUMNS);
+
+	t->more = "other types";
+	sample_types(&profile, r, in);
+	for (size_t i = 0; i < c->n_rows; i++) {
+		const struct census_row *row = &c->rows[i];
+		const struct type *type = &c->types.items[row->type];
+
+		/* Blocks that were not looked at. */
+		if (!exact && !profile_find(&profile, row->type))
+			continue;
+		table_row(t);
+		table_set_text(t, Y_NAME, type->name);
+		table_set_text(t, Y_KNOWN, type_known_name(type->known));
+		set_type(t, profile_find(&profile, row->type),
+			 exact ? &row->total : NULL,
+			 r->options->sample_rate);
+	}
+	table_total_row(t);
+	table_set_text(t, Y_NAME, "total");
+	set_type(t, profile_total(&profile), exact ? &c->total : NULL,
+		 r->options->sample_rate);
+	table_sort(t, Y_BYTES + (exact ? ESTIMATE_EXACT : ESTIMATE_VALUE),
+		   false);
+	profile_fini(&profile);
 }
 
 void build_sample(struct report *r, const struct report_input *in)
 {
-	const struct report_options *o = r->options;
-	struct table *t = report_add(r, SECTION_SAMPLE, "sample",
-				     "AS A SAMPLER SEES IT", sample_columns,
-				     S_COLUMNS);
-	struct sampling s = { .usage = in->usage };
-
-	t->more = "other sizes";
-	profile_init(&s.profile, ESTIMATOR_HT);
-	s.streams = mem_alloc(in->heap->n_arenas * sizeof(*s.streams));
-	for (size_t i = 0; i < in->heap->n_arenas; i++)
-		sampler_init(&s.streams[i], o->sample_rate, o->sample_seed, i);
-	if (in->usage->n_classes)
-		sample_blocks(&s, in->heap);
-	add_rows(t, &s, o->sample_rate);
-	table_sort(t, S_BYTES + ESTIMATE_EXACT, false);
-	free(s.streams);
-	profile_fini(&s.profile);
+	build_classes_sample(r, in);
+	if (in->sampled)
+		build_types_sample(r, in);
 }

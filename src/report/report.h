@@ -140,6 +140,8 @@ struct report_input {
 	const struct retain *retain;	/* NULL: not asked for */
 	struct typed *typed;	/* NULL: not asked for */
 	const struct census *census;	/* NULL: not looked for */
+	/* For --sample: the same, or of the sampled blocks only; or NULL. */
+	const struct census *sampled;
 	bool census_refused;	/* it was wanted */
 	struct refs_names *names;
 	const struct backtraces *backtraces;	/* NULL: not asked for */

@@ -142,6 +142,12 @@ documents() {
 			>blocks.json ||
 			[ $? = 3 ] || return 1
 		jq -r 'keys[] | "block." + .' blocks.json | sort -u
+		heapcore analyze -q --json --only=where --sample=4k $core \
+			>sample.json || [ $? = 3 ] || return 1
+		keys sample.json
+		printf 'sample%s.%s\n' _types exact_bytes _types exact_blocks \
+			_types error_bytes_share _types error_blocks_share \
+			_types covers_bytes '' covers_blocks
 		# What is likely has a holder, and a small heap is looked at.
 		heapcore analyze -q --json --search='three times' $core \
 			>search.json || [ $? = 3 ] || return 1
