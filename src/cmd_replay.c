@@ -68,7 +68,8 @@ static const struct option metric_options[] = {
 	  "temporary_share, ... such as 'peak>1G'", OPTION_LIST,
 	  ARG(report.fail_if) },
 	{ 0, "only", "SECTION,...", "pauses, timeline, growth, sites,\n"
-	  "functions, lifetimes, rates, notes, all", OPTION_VALUE, ARG(report.only) },
+	  "functions, lifetimes, rates, models,\n"
+	  "filters, notes, all", OPTION_VALUE, ARG(report.only) },
 };
 
 static const struct option pause_options[] = {
@@ -122,6 +123,8 @@ struct run {
 	struct conditions conditions;
 	struct pauses_options pauses_options;
 	struct pauses pauses;
+	struct models models;
+	struct filters filters;
 	uint64_t *pause_ticks;		/* owned */
 };
 
@@ -457,6 +460,27 @@ static bool open_trace(struct run *run, struct err *err)
 	return read_pauses(run, err);
 }
 
+/* Of what a sampled recording has, neither can be told. */
+static void start_models(struct run *run)
+{
+	const struct replay_options *o = &run->replay_options;
+	const struct filters_options filters = {
+		.rate = o->rate, .seed = o->seed, .unit = o->unit,
+		.one_stream = o->one_stream,
+	};
+
+	if (!run->input.exact)
+		return;
+	if (report_wants(&run->options, REPLAY_MODELS)) {
+		models_init(&run->models);
+		run->input.models = &run->models;
+	}
+	if (report_wants(&run->options, REPLAY_FILTERS)) {
+		filters_init(&run->filters, &filters);
+		run->input.filters = &run->filters;
+	}
+}
+
 static void replay_trace(struct run *run)
 {
 	const struct trace_event *events;
@@ -465,8 +489,13 @@ static void replay_trace(struct run *run)
 
 	progress_phase(&run->progress, "replaying events");
 	replay_init(&run->replay, &run->replay_options);
+	start_models(run);
 	while ((n = trace_read(run->trace, &events))) {
 		replay_events(&run->replay, events, n);
+		if (run->input.models)
+			models_events(&run->models, events, n);
+		if (run->input.filters)
+			filters_events(&run->filters, events, n);
 		progress_step(&run->progress, trace_position(run->trace),
 			      info->file_size, run->replay.n_events,
 			      "events");
@@ -655,6 +684,10 @@ static void run_fini(struct run *run)
 	}
 	if (run->trace)
 		trace_close(run->trace);
+	if (run->input.models)
+		models_fini(&run->models);
+	if (run->input.filters)
+		filters_fini(&run->filters);
 	pauses_fini(&run->pauses);
 	free(run->pause_ticks);
 	conditions_fini(&run->conditions);

@@ -33,7 +33,7 @@ _heapcore()
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
 	[[ ${COMP_WORDS[1]} != replay ]] ||
-		sections="all pauses timeline growth sites functions lifetimes rates notes"
+		sections="all pauses timeline growth sites functions lifetimes rates models filters notes"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then

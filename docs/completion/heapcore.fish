@@ -163,7 +163,7 @@ complete -c heapcore -n $replay -l depth -x -a "1 3 all" \
 	-d "Frames for a site"
 complete -c heapcore -n $replay -l no-exact -d "Estimates only"
 complete -c heapcore -n $replay -l only -x \
-	-a "all pauses timeline growth sites functions lifetimes rates notes" -d "These sections"
+	-a "all pauses timeline growth sites functions lifetimes rates models filters notes" -d "These sections"
 complete -c heapcore -n $replay -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $replay -l sort -x -d "Order of the rows"
 complete -c heapcore -n $replay -l bytes -d "Exact bytes"

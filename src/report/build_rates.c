@@ -196,6 +196,21 @@ static void note_window(struct table *t, const struct replay_input *in)
 		     p->later.samples, orphans.samples);
 }
 
+static void note_filters(struct table *t, const struct replay_input *in)
+{
+	const struct filters *f = in->filters;
+
+	if (!f)
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "filters");
+	table_printf(t, N_TEXT, "%" PRIu64 " of %" PRIu64 " frees were of "
+		     "sampled blocks, of which %" PRIu64 " lived at most at a "
+		     "time.  Loads are words that a free would not have "
+		     "touched, on average.", f->sampled_frees, f->frees,
+		     f->most_samples);
+}
+
 static void note_pauses(struct table *t, const struct replay_input *in)
 {
 	struct pauses_summary s;
@@ -239,6 +254,7 @@ void build_notes(struct report *r, const struct replay_input *in)
 	note_needed(t, in);
 	note_window(t, in);
 	note_pauses(t, in);
+	note_filters(t, in);
 	if (in->replay->sampled) {
 		table_row(t);
 		table_set_text(t, N_CODE, "sampled-recording");

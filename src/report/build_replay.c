@@ -27,6 +27,8 @@ static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_FUNCTIONS] = { "functions", 0 },
 	[REPLAY_LIFETIMES] = { "lifetimes", IN_BOTH },
 	[REPLAY_RATES] = { "rates", IN_BOTH },
+	[REPLAY_MODELS] = { "models", 0 },
+	[REPLAY_FILTERS] = { "filters", 0 },
 	[REPLAY_NOTES] = { "notes", IN_BOTH },
 };
 
@@ -649,6 +651,8 @@ static void (*const builders[REPLAY_SECTIONS])(struct report *r,
 	[REPLAY_FUNCTIONS] = build_functions,
 	[REPLAY_LIFETIMES] = build_lifetimes,
 	[REPLAY_RATES] = build_rates,
+	[REPLAY_MODELS] = build_models,
+	[REPLAY_FILTERS] = build_filters,
 	[REPLAY_NOTES] = build_notes,
 };
 

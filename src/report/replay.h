@@ -5,6 +5,8 @@
 #ifndef REPORT_REPLAY_H
 #define REPORT_REPLAY_H
 
+#include "replay/filters.h"
+#include "replay/models.h"
 #include "replay/pauses.h"
 #include "replay/rates.h"
 #include "replay/replay.h"
@@ -26,9 +28,11 @@ enum replay_section {
 	REPLAY_FUNCTIONS,	/* if asked for */
 	REPLAY_LIFETIMES,
 	REPLAY_RATES,		/* with several rates or seeds */
+	REPLAY_MODELS,		/* if asked for */
+	REPLAY_FILTERS,		/* the same */
 	REPLAY_NOTES,
 };
-enum { REPLAY_SECTIONS = 12 };
+enum { REPLAY_SECTIONS = 14 };
 
 enum replay_metric {
 	METRIC_PEAK,		/* or the time of --at */
@@ -52,6 +56,8 @@ struct replay_input {
 	uint64_t needed_rate;	/* for 5 % on the top sites; 0 not known */
 	size_t n_top;
 	const struct pauses *pauses;	/* NULL: none are known */
+	const struct models *models;	/* NULL: not asked for */
+	const struct filters *filters;	/* NULL: not asked for */
 	double pause_total;	/* what somebody else has counted; < 0: - */
 };
 
@@ -78,6 +84,10 @@ struct replay_owned replay_orphans(const struct replay_input *in);
 /* build_pauses.c; in->pauses is not NULL */
 void build_pauses(struct report *r, const struct replay_input *in);
 double replay_pauses_end(const struct replay_input *in);
+
+/* build_models.c: nothing without in->models, in->filters */
+void build_models(struct report *r, const struct replay_input *in);
+void build_filters(struct report *r, const struct replay_input *in);
 
 /* build_functions.c: by function, with what they call */
 void build_functions(struct report *r, const struct replay_input *in);
