@@ -130,13 +130,15 @@ static void find_central(struct tcmalloc *t)
 
 static bool is_cache(struct tcmalloc *t, vaddr addr)
 {
+	const vaddr second_size = addr + TC_LIST_BYTES + LIST_SIZE_OFF;
 	uint8_t lists[CACHE_BYTES];
 	uint32_t second;
 
-	if (addr & 7 ||
-	    !space_u32(t->sp, addr + TC_LIST_BYTES + LIST_SIZE_OFF,
-		       &second) || second != t->size[1] || space_read(t->sp, addr, lists, sizeof(lists)) !=
-	    sizeof(lists))
+	/* Most are none: one word tells. */
+	if (addr & 7 || !space_u32(t->sp, second_size, &second) ||
+	    second != t->size[1])
+		return false;
+	if (space_read(t->sp, addr, lists, sizeof(lists)) != sizeof(lists))
 		return false;
 	for (unsigned c = 0; c < t->n_classes; c++) {
 		uint32_t size;

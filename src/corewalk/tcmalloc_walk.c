@@ -19,7 +19,7 @@ enum {
 	CENTRAL_SPANS = 112, CENTRAL_FREE = 120,	/* counters */
 	CENTRAL_SLOTS = 128, CENTRAL_USED = 1152,
 	CACHE_PTHREAD = 4128,		/* 2.8 to 2.15 */
-	TLS_BELOW = 4096,		/* bytes of static TLS that are searched */
+	TLS_BELOW = 4096,		/* bytes of static TLS to search */
 	MAX_LIST_NOTES = 20,
 	METADATA_STEP = 128 * 1024,
 	PAGE = 4096,
