@@ -45,7 +45,7 @@ struct zend_layout {
 	unsigned main_chunk;	/* in the heap: M */
 	unsigned free_slot;	/* in the heap: F */
 	unsigned free_pages;	/* in the chunk */
-	unsigned map;		/* in the chunk; 64 bytes before, the free map */
+	unsigned map;		/* in the chunk, behind the free map */
 	enum zend_shadow shadow;
 	unsigned good, bad;	/* heads of free lists that fit, do not */
 };
