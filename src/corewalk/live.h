@@ -129,6 +129,12 @@ uint64_t live_now(void);	/* monotonic, nanoseconds */
  */
 bool live_open(struct live *lv, struct err *err) MUST_CHECK;
 
+/*
+ * Sets mm_fd to a thread that has memory now: the main thread, unless it has
+ * ended.  Of a process that runs, another one can be gone at once.
+ */
+bool live_open_thread(struct live *lv) MUST_CHECK;
+
 /* Why a call failed with this errno, in words.  Always false. */
 bool live_refused(const struct live *lv, const char *what, int number,
 		  struct err *err);

@@ -23,6 +23,7 @@
 static const unsigned long PF_EXITING = 0x00000004;
 static const unsigned long PF_KTHREAD = 0x00200000;
 enum { CAP_SYS_PTRACE_BIT = 19 };
+enum { MAX_LISTS = 100 };	/* of threads that are gone when looked at */
 
 static const char *who(const struct live *lv)
 {
@@ -198,8 +199,23 @@ bool live_refused(const struct live *lv, const char *what, int number,
 
 /* ---- opening ---- */
 
-/* A thread of it that still has memory; the main thread may have ended. */
-static int open_thread(const struct live *lv)
+/* The folder of a thread that still has memory; -1. */
+static int open_one(const struct live *lv, pid_t tid)
+{
+	AUTO_FREE char *name = mem_printf("task/%d", (int)tid);
+	int fd = openat(lv->proc_fd, name,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct live_stat stat;
+
+	if (fd >= 0 && (!live_read_stat(fd, &stat) || stat.state == 'Z' ||
+			stat.state == 'X')) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int open_any(const struct live *lv)
 {
 	pid_t *tids;
 	size_t i, n;
@@ -207,20 +223,32 @@ static int open_thread(const struct live *lv)
 
 	if (!live_list_threads(lv->proc_fd, &tids, &n))
 		return -1;
-	for (i = 0; i < n && fd < 0; i++) {
-		AUTO_FREE char *name = mem_printf("task/%d", (int)tids[i]);
-		struct live_stat stat;
-
-		fd = openat(lv->proc_fd, name,
-			    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && (!live_read_stat(fd, &stat) ||
-				stat.state == 'Z' || stat.state == 'X')) {
-			close(fd);
-			fd = -1;
-		}
-	}
+	for (i = 0; i < n && fd < 0; i++)
+		fd = open_one(lv, tids[i]);
 	free(tids);
 	return fd;
+}
+
+/* A zombie still counts itself. */
+static bool has_other_threads(const struct live *lv)
+{
+	struct live_status status;
+
+	return live_read_status(lv->proc_fd, &status) && status.threads > 1;
+}
+
+bool live_open_thread(struct live *lv)
+{
+	int fd = open_one(lv, lv->pid);
+	unsigned tries = 0;
+
+	/* All that were in the list can have ended since. */
+	while (fd < 0 && has_other_threads(lv) && tries++ < MAX_LISTS)
+		fd = open_any(lv);
+	if (lv->mm_fd >= 0)
+		close(lv->mm_fd);
+	lv->mm_fd = fd;
+	return fd >= 0;
 }
 
 static bool is_process(const struct live *lv, struct err *err)
@@ -256,6 +284,7 @@ static bool not_there(const struct live *lv, struct err *err)
 bool live_open(struct live *lv, struct err *err)
 {
 	AUTO_FREE char *path = mem_printf("/proc/%d", (int)lv->pid);
+	unsigned tries = 0;
 
 	if (lv->pid == getpid())
 		return err_set(err, ERR_USAGE, "%s: is heapcore itself",
@@ -268,11 +297,14 @@ bool live_open(struct live *lv, struct err *err)
 		return not_there(lv, err);
 	if (!is_process(lv, err))
 		return false;
-	lv->mm_fd = open_thread(lv);
-	if (lv->mm_fd < 0)
-		return err_set(err, ERR_SYSTEM, "%s: has ended and waits for "
-			       "its parent to notice (a zombie)", who(lv));
-	lv->mem_fd = openat(lv->mm_fd, "mem", O_RDONLY | O_CLOEXEC);
+	do {
+		if (!live_open_thread(lv))
+			return err_set(err, ERR_SYSTEM, "%s: has ended and "
+				       "waits for its parent to notice (a "
+				       "zombie)", who(lv));
+		lv->mem_fd = openat(lv->mm_fd, "mem", O_RDONLY | O_CLOEXEC);
+	} while (lv->mem_fd < 0 && (errno == ESRCH || errno == ENOENT) &&
+		 has_other_threads(lv) && tries++ < MAX_LISTS);
 	if (lv->mem_fd < 0)
 		return live_refused(lv, "cannot read memory", errno, err);
 	return true;

@@ -115,35 +115,6 @@ static long scan(int fd, struct scan_arg *arg)
 	return n;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct page_run *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-/*
- * When its vector fills up, the kernel can tell the last run before that at
- * the very end, behind all others (seen with 6.18).
- */
-static void sort_runs(struct runs *r)
-{
-	size_t i, n = 0;
-
-	for (i = 1; i < r->n; i++)
-		if (r->items[i].start < r->items[i - 1].start)
-			break;
-	if (i >= r->n)
-		return;
-	qsort(r->items, r->n, sizeof(*r->items), by_start);
-	/* None is told twice; if one were, it counts once. */
-	for (i = 0; i < r->n; i++)
-		if (!n || r->items[i].start >= r->items[n - 1].start +
-				r->items[n - 1].n * r->page)
-			r->items[n++] = r->items[i];
-	r->n = pages_join(r->items, n, r->page);
-}
-
 vaddr live_pages_end(const struct live_map *maps, size_t n)
 {
 	/* The last one may be the kernel's, at the top of everything. */
@@ -186,9 +157,13 @@ bool live_pages_scan(int fd, vaddr end, struct page_run **ret, size_t *ret_n)
 		}
 		arg.start = arg.walk_end;
 	}
-	sort_runs(&runs);
+	/*
+	 * When its vector fills up, the kernel can tell the last run before
+	 * that at the very end, behind all others (seen with 6.18); and of a
+	 * process that runs it can tell a page twice.
+	 */
 	*ret = runs.items;
-	*ret_n = runs.n;
+	*ret_n = pages_sort(runs.items, runs.n, runs.page);
 	return true;
 }
 

@@ -35,6 +35,7 @@ enum {
 	POLL_NS = 50000,
 	STUCK_NS = 300000000,	/* in state D for so long: it will stay */
 	SPINS = 50,		/* polls without sleeping */
+	MAX_LISTS = 100,	/* of threads, with none that is new */
 };
 
 bool live_late(const struct live *lv, struct err *err)
@@ -96,8 +97,30 @@ static bool seize(struct live *lv, pid_t tid, struct err *err)
 	return true;
 }
 
+/*
+ * Are there threads that are not ours?  Where one ends while the list is
+ * read, others can be missing from it, which it has begun.  A main thread that
+ * has ended counts to the end of the others.
+ */
+static bool some_missing(const struct live *lv, const pid_t *tids, size_t n)
+{
+	struct live_status status;
+	struct live_thread key;
+	size_t i, n_ours = 0;
+
+	for (i = 0; i < n && lv->n_threads; i++) {
+		key.tid = tids[i];
+		n_ours += bsearch(&key, lv->threads, lv->n_threads,
+				  sizeof(key), by_tid) ||
+			  (tids[i] == lv->pid && has_ended(lv, tids[i]));
+	}
+	return live_read_status(lv->proc_fd, &status) &&
+	       status.threads > n_ours;
+}
+
 /* Seize those threads that are not yet; *ret_new counts them. */
-static bool seize_new(struct live *lv, size_t *ret_new, struct err *err)
+static bool seize_new(struct live *lv, size_t *ret_new, bool *ret_missing,
+		      struct err *err)
 {
 	size_t known = lv->n_threads;
 	struct live_thread key;
@@ -114,11 +137,12 @@ static bool seize_new(struct live *lv, size_t *ret_new, struct err *err)
 			continue;
 		ok = seize(lv, tids[i], err);
 	}
-	free(tids);
 	*ret_new = lv->n_threads - known;
 	if (lv->n_threads)
 		qsort(lv->threads, lv->n_threads, sizeof(*lv->threads),
 		      by_tid);
+	*ret_missing = ok && !*ret_new && some_missing(lv, tids, n);
+	free(tids);
 	return ok;
 }
 
@@ -288,12 +312,16 @@ static void read_all_regs(struct live *lv)
 
 bool live_stop(struct live *lv, struct err *err)
 {
+	unsigned in_vain = 0;
 	size_t n_new = 0;
+	bool missing = false;
 
 	do {
-		if (!seize_new(lv, &n_new, err) || !wait_all(lv, err))
+		if (!seize_new(lv, &n_new, &missing, err) ||
+		    !wait_all(lv, err))
 			return false;
-	} while (n_new);
+		in_vain = n_new ? 0 : in_vain + 1;
+	} while (n_new || (missing && in_vain < MAX_LISTS));
 	read_all_regs(lv);
 	if (!lv->n_threads)
 		return live_lost(lv, err);

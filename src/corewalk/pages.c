@@ -165,6 +165,34 @@ size_t pages_join(struct page_run *runs, size_t n, uint64_t page)
 	return kept;
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct page_run *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+size_t pages_sort(struct page_run *runs, size_t n, uint64_t page)
+{
+	size_t i, kept = 0;
+	vaddr end = 0;
+
+	if (n)
+		qsort(runs, n, sizeof(*runs), by_place);
+	for (i = 0; i < n; i++) {
+		struct page_run run = runs[i];
+		uint64_t cut = end > run.start ? (end - run.start) / page : 0;
+
+		if (cut >= run.n)
+			continue;
+		run.start += cut * page;
+		run.n -= (uint32_t)cut;
+		end = run.start + run.n * page;
+		runs[kept++] = run;
+	}
+	return pages_join(runs, kept, page);
+}
+
 /* ---- runs of the file ---- */
 
 static int by_start(const void *a, const void *b)

@@ -77,6 +77,12 @@ void residency_add(struct residency *a, const struct residency *b);
  */
 void pages_to_runs(struct space *sp);
 
+/*
+ * Sorts runs, cuts off what an earlier one has too, and joins neighbours of
+ * the same kind; returns how many are left.
+ */
+size_t pages_sort(struct page_run *runs, size_t n, uint64_t page);
+
 /* Joins neighbours of the same kind; returns how many are left. */
 size_t pages_join(struct page_run *runs, size_t n, uint64_t page);
 

@@ -25,7 +25,10 @@
 #include "base/num.h"
 #include "corewalk/live.h"
 
-enum { MAX_TRIES = 3 };	/* to read a running process */
+enum {
+	MAX_TRIES = 3,		/* to read a running process */
+	MAX_LOOKS = 100,	/* by threads that end meanwhile */
+};
 
 static void close_fd(int *fd)
 {
@@ -185,23 +188,44 @@ static bool still_the_same(const struct live *lv, struct err *err)
 	return live_lost(lv, err);
 }
 
-static bool look(struct live *lv, struct err *err)
+static bool look_once(struct live *lv, bool notes, struct err *err)
 {
 	struct space *sp = lv->sp;
 
 	free(sp->pages);
 	sp->pages = NULL;
 	sp->n_pages = 0;
-	if (!open_pagemap(lv, err) || !read_maps(lv, err) ||
-	    !live_pages(lv, err) || !still_the_same(lv, err))
-		return false;
-	live_plan(lv);
-	return true;
+	return open_pagemap(lv, err) && read_maps(lv, err) &&
+	       live_pages(lv, err) && still_the_same(lv, err) &&
+	       (!notes || live_notes(lv, err));
+}
+
+static bool main_thread_ended(const struct live *lv)
+{
+	struct live_stat stat;
+
+	return live_read_stat(lv->proc_fd, &stat) && stat.state == 'Z';
+}
+
+/* The thread by which it is seen can end, unless it is the main thread. */
+static bool look(struct live *lv, bool notes, struct err *err)
+{
+	unsigned tries = 0;
+
+	do {
+		if (!live_open_thread(lv))
+			return live_lost(lv, err);
+		if (look_once(lv, notes, err)) {
+			live_plan(lv);
+			return true;
+		}
+	} while (main_thread_ended(lv) && ++tries < MAX_LOOKS);
+	return false;
 }
 
 static bool capture(struct live *lv, struct err *err)
 {
-	return look(lv, err) && live_notes(lv, err) && live_place(lv, err);
+	return look(lv, true, err) && live_place(lv, err);
 }
 
 /* Let it run on; how long did it stand still? */
@@ -422,7 +446,7 @@ struct space *target_open_live(uint32_t pid,
 		ok = refuse_32_bit(lv, err);
 	/* What it looks like while it runs; the buffer is for that. */
 	if (ok)
-		ok = look(lv, err) && live_buffer(lv, err);
+		ok = look(lv, false, err) && live_buffer(lv, err);
 	if (ok && lv->options.fork)
 		live_chain_look(lv);
 	if (ok)

@@ -836,6 +836,96 @@ TEST(without_its_main_thread)
 	child_end(&c);
 }
 
+/* Begins threads that end at once, all the time, by two that live on. */
+static void *do_nothing(void *arg)
+{
+	return arg;
+}
+
+static void *restless(void *arg)
+{
+	volatile uint64_t *words = arg;
+	pthread_t thread;
+
+	for (;;) {
+		if (!pthread_create(&thread, NULL, do_nothing, NULL))
+			pthread_join(thread, NULL);
+		if (++words[2] == 100)
+			words[0] = 1;
+	}
+	return arg;
+}
+
+static void churning(volatile uint64_t *words)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, restless, (void *)words);
+	restless((void *)words);
+}
+
+/* The same without a main thread, and by threads that follow each other. */
+static void *relay(void *arg)
+{
+	volatile uint64_t *words = arg;
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 50; i++)
+		if (!pthread_create(&thread, NULL, do_nothing, NULL))
+			pthread_join(thread, NULL);
+	if (++words[2] == 10)
+		words[0] = 1;
+	while (pthread_create(&thread, NULL, relay, arg))
+		usleep(1000);
+	pthread_detach(pthread_self());
+	return arg;
+}
+
+static void relaying(volatile uint64_t *words)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, relay, (void *)words);
+	pthread_exit(NULL);
+}
+
+static void often(void (*run)(volatile uint64_t *), size_t least)
+{
+	struct target_options options = no_options;
+	struct child c;
+	uint64_t before;
+	int i;
+
+	child_start(&c, run);
+	for (i = 0; i < 60; i++) {
+		struct space *sp;
+
+		options.no_stop = i % 3 == 2;
+		before = c.words[2];
+		sp = open_child(&c, &options);
+		if (!CHECK(sp))
+			break;
+		CHECK(sp->n_threads >= least);
+		CHECK(sp->n_modules > 1);
+		space_close(sp);
+		while (c.words[2] == before)
+			usleep(1000);
+	}
+	CHECK_U64((uint64_t)child_held_in_the_end(c.pid, 0), 0);
+	child_end(&c);
+}
+
+TEST(threads_come_and_go)
+{
+	often(churning, 2);
+}
+
+TEST(threads_come_and_go_without_a_main_thread)
+{
+	often(relaying, 0);
+}
+
 /* vfork(2) holds the parent inside the kernel until the child is done. */
 static void vforker(volatile uint64_t *words)
 {

@@ -171,6 +171,30 @@ TEST(neighbours_join)
 
 /* ---- the note ---- */
 
+/* As the kernel can tell them of a process that runs. */
+TEST(runs_in_disorder)
+{
+	struct page_run runs[] = {
+		{ 0x10000, 4, PAGE_PRESENT },
+		{ 0x11000, 1, PAGE_SWAPPED },	/* inside the one before */
+		{ 0x13000, 3, PAGE_SWAPPED },	/* begins inside it */
+		{ 0x8000, 2, PAGE_PRESENT },	/* belongs in front */
+		{ 0x20000, 1, PAGE_PRESENT },
+		{ 0x20000, 1, PAGE_PRESENT },	/* twice */
+		{ 0xa000, 6, PAGE_PRESENT },	/* joins its neighbours */
+	};
+
+	CHECK_U64(pages_sort(runs, countof(runs), PAGE), 3);
+	CHECK_U64(runs[0].start, 0x8000);
+	CHECK_U64(runs[0].n, 12);
+	CHECK_U64(runs[1].start, 0x14000);
+	CHECK_U64(runs[1].n, 2);
+	CHECK_U64(runs[1].flags, PAGE_SWAPPED);
+	CHECK_U64(runs[2].start, 0x20000);
+	CHECK_U64(runs[2].n, 1);
+	CHECK_U64(pages_sort(runs, 0, PAGE), 0);
+}
+
 TEST(note_there_and_back)
 {
 	struct space *sp = known_image(), *to = image();
