@@ -374,12 +374,37 @@ static void count(struct filler *f, enum where_row row, uint64_t bytes,
 	residency_add(&f->map.pages, pages);
 }
 
+/*
+ * Where the pages of these blocks are.  What of it takes memory is what the
+ * file stores, unless that was cut off; then ret_missing is set too.
+ */
+static bool count_pages(struct filler *f, const struct piece *p,
+			const uint64_t bytes[BLOCK_STATES],
+			struct residency pages[BLOCK_STATES],
+			uint64_t ret_missing[BLOCK_STATES])
+{
+	uint64_t missing = 0;
+
+	if (!space_pages_known(f->sp))
+		return false;
+	residency_of_states(f->sp, &f->pages_at, p->start, p->end, pages);
+	for (int s = 0; s < BLOCK_STATES; s++) {
+		residency_rest(&pages[s], bytes[s]);
+		missing += pages[s].zero + pages[s].absent;
+	}
+	if (p->end - p->start - missing !=
+	    space_stored(f->sp, p->start, p->end))
+		return false;
+	for (int s = 0; s < BLOCK_STATES; s++)
+		ret_missing[s] = pages[s].zero + pages[s].absent;
+	return true;
+}
+
 static void count_blocks(struct filler *f, const struct piece *p)
 {
 	const struct heap_extent *x = p->extent;
 	uint64_t bytes[BLOCK_STATES] = { 0 }, missing[BLOCK_STATES] = { 0 };
 	struct residency pages[BLOCK_STATES] = { { 0 } };
-	bool known = space_pages_known(f->sp);
 	bool whole = p->start == x->start && p->end == x->end;
 
 	if (f->bytes_at.x != x) {
@@ -392,16 +417,11 @@ static void count_blocks(struct filler *f, const struct piece *p)
 			bytes[s] = f->h->arenas[x->arena].state[s].bytes;
 	else
 		planes_bytes(&f->bytes_at, p->start, p->end, bytes);
-	stored_missing(f->sp, &f->holes_at, p->start, p->end, missing);
-	if (known)
-		residency_of_states(f->sp, &f->pages_at, p->start, p->end,
-				    pages);
-	for (int s = 0; s < BLOCK_STATES; s++) {
-		if (known)
-			residency_rest(&pages[s], bytes[s]);
+	if (!count_pages(f, p, bytes, pages, missing))
+		stored_missing(f->sp, &f->holes_at, p->start, p->end, missing);
+	for (int s = 0; s < BLOCK_STATES; s++)
 		count(f, row_of_state((enum block_state)s), bytes[s],
 		      bytes[s] - missing[s], &pages[s]);
-	}
 }
 
 static void count_piece(struct filler *f, const struct piece *p)

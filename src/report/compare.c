@@ -36,6 +36,8 @@ static const struct column where_columns[WHERE_COLUMNS] = {
 	[WHERE_WHAT] = COLUMN("what", "", TEXT),
 	[WHERE_BYTES] = COLUMN("bytes", "", BYTES),
 	[WHERE_STORED] = COLUMN("stored_bytes", "", BYTES),
+	[WHERE_RESIDENT] = COLUMN("resident_bytes", "", BYTES),
+	[WHERE_SWAPPED] = COLUMN("swapped_bytes", "", BYTES),
 };
 
 static const struct column arena_columns[ARENAS_COLUMNS] = {
@@ -88,7 +90,8 @@ static const struct {
 		TOTALS_COLUMNS, 0,
 		BIT(TOTALS_LEAKED) | BIT(TOTALS_LEAKED_BLOCKS), false },
 	[COMPARE_WHERE] = { "where", "rows of where", where_columns,
-		WHERE_COLUMNS, BIT(WHERE_WHAT), BIT(WHERE_STORED), false },
+		WHERE_COLUMNS, BIT(WHERE_WHAT), BIT(WHERE_STORED) |
+		BIT(WHERE_RESIDENT) | BIT(WHERE_SWAPPED), false },
 	[COMPARE_ARENAS] = { "arenas", "arenas", arena_columns,
 		ARENAS_COLUMNS, BIT(ARENAS_NAME),
 		BIT(ARENAS_ADDRESS) | BIT(ARENAS_TRIMMABLE), false },

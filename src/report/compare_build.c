@@ -271,7 +271,8 @@ void compare_totals(const struct compare *c, struct cell *ret)
 
 enum {
 	W_WHAT, W_TEXT, W_BYTES, W_STORED = W_BYTES + 3,
-	W_COLUMNS = W_STORED + 3
+	W_RESIDENT = W_STORED + 3, W_SWAPPED = W_RESIDENT + 3,
+	W_COLUMNS = W_SWAPPED + 3
 };
 
 static const struct column where_columns[W_COLUMNS] = {
@@ -280,11 +281,15 @@ static const struct column where_columns[W_COLUMNS] = {
 			  .width = 35),
 	BYTES_ALL(W_BYTES, ""),
 	BYTES_CHANGE(W_STORED, "stored_", "in files"),
+	BYTES_DATA(W_RESIDENT, "resident_"),
+	BYTES_DATA(W_SWAPPED, "swapped_"),
 };
 
 static const struct measure where_measures[] = {
 	{ WHERE_BYTES, W_BYTES, true },
 	{ WHERE_STORED, W_STORED, true },
+	{ WHERE_RESIDENT, W_RESIDENT, false },
+	{ WHERE_SWAPPED, W_SWAPPED, false },
 };
 
 /* A row that another release knows keeps its word. */

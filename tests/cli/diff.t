@@ -55,7 +55,8 @@ $ echo '{"schema":"heapcore-report/1"}' >a
 $ heapcore diff -q --only=where --sort=blocks a a
 ! heapcore: --sort: no column 'blocks' in section where
 !~ ^  It has what, old_bytes, new_bytes, change_bytes, .*,$
-!~ ^  stored_new_bytes, stored_change_bytes\.$
+! ...
+!~ ^  swapped_new_bytes, swapped_change_bytes\.$
 ? 2
 
 # two empty reports: nothing is there to compare, and that is said
