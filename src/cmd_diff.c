@@ -155,6 +155,12 @@ static bool asks_for_leaks(const struct args *a)
 	return false;
 }
 
+/* Types likewise. */
+static bool asks_for_types(const struct args *a)
+{
+	return a->report.only && strstr(a->report.only, "types");
+}
+
 /* A core or a process: looked at, put into lists, and let go. */
 static bool look(struct run *run, int side, struct err *err)
 {
@@ -174,6 +180,7 @@ static bool look(struct run *run, int side, struct err *err)
 	if (ok) {
 		subject_where(&s, &run->progress);
 		subject_reach(&s, asks_for_leaks(a), &run->progress);
+		subject_census(&s, asks_for_types(a), &run->progress);
 		subject_analyse(&s);
 		compare_side_init(to, s.sp->path);
 		ok = compare_side_from_input(to, &s.input, err);

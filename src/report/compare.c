@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/compare.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -131,6 +132,90 @@ static void check_looked(struct compare_side *side)
 		side->has[COMPARE_LEAKS] = false;
 }
 
+static void copy_cell(struct table *to, size_t column,
+		      const struct table *from, const struct cell *c)
+{
+	if (!c->known)
+		return;
+	if (to->columns[column].type == COLUMN_TEXT)
+		table_set_bytes(to, column, table_text(from, c), c->text.len);
+	else
+		table_set(to, column, c->u);
+}
+
+/* ---- look-alike blocks ---- */
+
+/*
+ * What a shape is called changes with a few blocks ("40: ptr ptr num"): those
+ * of one size are one row here.  How much of the name counts.
+ */
+static size_t fold_len(const struct table *t, const struct cell *c)
+{
+	const char *text = table_text(t, c);
+	const char *colon = c->text.len ? memchr(text, ':', c->text.len)
+					: NULL;
+
+	return colon && isdigit((unsigned char)*text)
+		? (size_t)(colon - text) : c->text.len;
+}
+
+static int by_fold(const void *a, const void *b, void *arg)
+{
+	const struct table *t = arg;
+	const struct cell *x = &t->cells[*(const uint32_t *)a * t->n_columns];
+	const struct cell *y = &t->cells[*(const uint32_t *)b * t->n_columns];
+	size_t n = fold_len(t, x), m = fold_len(t, y);
+	int order = memcmp(table_text(t, x), table_text(t, y), min_u64(n, m));
+
+	return order ? order : n != m ? (n > m) - (n < m) :
+	       (x > y) - (x < y);
+}
+
+static void fold_row(struct table *to, const struct table *from,
+		     const struct cell *cells, bool same)
+{
+	struct cell *last;
+	size_t n = fold_len(from, &cells[TYPES_NAME]);
+
+	if (!same) {
+		table_row(to);
+		table_printf(to, TYPES_NAME, n < cells[TYPES_NAME].text.len
+			     ? "%.*s bytes, look-alike" : "%.*s", (int)n,
+			     table_text(from, &cells[TYPES_NAME]));
+	}
+	last = &to->cells[to->current];
+	for (size_t i = TYPES_BYTES; i < TYPES_COLUMNS; i++)
+		if (cells[i].known)
+			table_set(to, i, (last[i].known ? last[i].u : 0) +
+					 cells[i].u);
+}
+
+static void fold_shapes(struct table *t)
+{
+	struct table to;
+	uint32_t *rows;
+
+	if (!t->pool.len)
+		return;
+	rows = mem_alloc((t->n_rows + 1) * sizeof(*rows));
+	table_init(&to, t->name, t->title, t->columns, t->n_columns);
+	for (size_t i = 0; i < t->n_rows; i++)
+		rows[i] = (uint32_t)i;
+	qsort_r(rows, t->n_rows, sizeof(*rows), by_fold, t);
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const struct cell *cells = &t->cells[rows[i] * t->n_columns];
+		const struct cell *old =
+			&t->cells[rows[i ? i - 1 : 0] * t->n_columns];
+		size_t n = fold_len(t, cells);
+
+		fold_row(&to, t, cells, i && n == fold_len(t, old) &&
+			 !memcmp(table_text(t, cells), table_text(t, old), n));
+	}
+	free(rows);
+	table_fini(t);
+	*t = to;
+}
+
 void compare_side_from_saved(struct compare_side *side, const struct saved *s)
 {
 	side->schema = saved_schema(s);
@@ -144,17 +229,7 @@ void compare_side_from_saved(struct compare_side *side, const struct saved *s)
 		side->odd += odd;
 	}
 	check_looked(side);
-}
-
-static void copy_cell(struct table *to, size_t column,
-		      const struct table *from, const struct cell *c)
-{
-	if (!c->known)
-		return;
-	if (to->columns[column].type == COLUMN_TEXT)
-		table_set_bytes(to, column, table_text(from, c), c->text.len);
-	else
-		table_set(to, column, c->u);
+	fold_shapes(&side->list[COMPARE_TYPES]);
 }
 
 /* What a list wants of a report's own table. */
@@ -197,6 +272,7 @@ bool compare_side_from_input(struct compare_side *side,
 		.sections = 1u << SECTION_TARGET | 1u << SECTION_TOTALS |
 			    1u << SECTION_WHERE | 1u << SECTION_ARENAS |
 			    1u << SECTION_CLASSES |
+			    (in->census ? 1u << SECTION_TYPES : 0) |
 			    (in->reach ? 1u << SECTION_LEAKS : 0),
 	};
 	struct report r;
@@ -207,6 +283,7 @@ bool compare_side_from_input(struct compare_side *side,
 	for (size_t i = 0; ok && i < COMPARE_LISTS; i++)
 		copy_table(side, i, &r);
 	check_looked(side);
+	fold_shapes(&side->list[COMPARE_TYPES]);
 	side->complete = r.complete;
 	side->pid = is_process(in->sp) ? in->sp->pid : 0;
 	report_fini(&r);

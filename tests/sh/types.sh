@@ -65,6 +65,17 @@ else
 	skip "sampled types" "no jq"
 fi
 
+# 300 more objects of one class are what differs.
+grown() {
+	export MORE=1
+	make_core more.core "$TMP/symbols" || return
+	"$HEAPCORE" diff -q --json --only=types symbols.core more.core \
+		>diff.json || [ $? = 3 ] || return
+	jq -e '.types[0] | .name == "Circle" and .blocks_change == 300' \
+		diff.json
+}
+ok "a class that grew" grown
+
 # A line made wrong must be noticed.
 noticed() {
 	sed '1,200s/ class Circle/ class Ellipse/' symbols.truth >wrong.truth

@@ -230,7 +230,7 @@ int main()
 	std::setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	all = new std::vector<void *>;
 	all->reserve(1 << 16);
-	make<Circle>(400);
+	make<Circle>(std::getenv("MORE") ? 700 : 400);
 	make<Square>(300);
 	make<Both>(200);
 	make<Diamond>(200);
