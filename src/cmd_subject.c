@@ -315,6 +315,8 @@ static void find_types(struct subject *s, const struct index *ix,
 
 	typed_init(&s->typed, &in);
 	s->input.typed = &s->typed;
+	for (size_t i = 0; i < s->typed.n_notes; i++)
+		space_warn(s->sp, "%s", s->typed.notes[i].text);
 }
 
 /* The index of the census may take as much as that of a graph. */

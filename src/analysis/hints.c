@@ -176,6 +176,9 @@ static bool parse_line(struct hints *h, struct line *l)
 		when = l->at;
 	else
 		target = l->at;
+	part = strrchr(target, ' ');
+	if (!when && part && !strcmp(part, " when"))
+		return wrong(l, "no condition behind 'when'");
 	if (when && !parse_when(l, when, &hint))
 		return false;
 	do {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/typed.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/census.h"
@@ -120,6 +121,43 @@ static void add_locals(struct typed *ty, const struct typed_input *in)
 	lines_free(frames.lines);
 }
 
+static void note(struct typed *ty, const char *code, char *text)
+{
+	MEM_PUSH(ty->notes, ty->n_notes, ty->cap_notes) =
+		(struct typed_note){ code, text };
+}
+
+static void note_all(struct typed *ty, const struct typed_input *in)
+{
+	char *const *findings;
+	size_t n = debug_findings(in->debug, &findings);
+	const struct dwarf_types *t = &ty->t;
+
+	for (size_t i = 0; i < n; i++)
+		note(ty, "debug-file", mem_strdup(findings[i]));
+	if (t->n_skipped)
+		note(ty, "debug-entries", mem_printf(
+			"%" PRIu64 " entries of debug information make no "
+			"sense: left out", t->n_skipped));
+	if (t->n_split)
+		note(ty, "debug-split", mem_printf(
+			"%" PRIu64 " units keep their types in .dwo files, "
+			"which are not read", t->n_split));
+	if (in->hints && ty->any && in->hints->n_unknown)
+		note(ty, "hints-unknown", mem_printf(
+			"%zu hints, the first in line %u, name types or "
+			"members that the program does not have",
+			in->hints->n_unknown, in->hints->first_unknown));
+	if (in->hints && !ty->any)
+		note(ty, "hints-unused", mem_strdup(
+			"no module has debug information: hints count for "
+			"nothing"));
+	if (ty->any && ty->spread.exhausted)
+		note(ty, "types-unfinished", mem_strdup(
+			"types were spread for as long as the heap's size "
+			"allows, and no longer"));
+}
+
 void typed_init(struct typed *ty, const struct typed_input *in)
 {
 	*ty = (struct typed){ 0 };
@@ -127,8 +165,10 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 	dwarf_types_init(&ty->t);
 	add_modules(ty, in);
 	ty->any = ty->n_modules > 0;
-	if (!ty->any)
+	if (!ty->any) {
+		note_all(ty, in);
 		return;
+	}
 	if (in->hints)
 		hints_resolve(in->hints, &ty->t);
 	spread_init(&ty->spread, in->sp, in->ix, in->symbols, &ty->t,
@@ -139,6 +179,7 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 	add_locals(ty, in);
 	spread_run(&ty->spread);
 	spread_objects(&ty->spread, in->heap);
+	note_all(ty, in);
 }
 
 void typed_fini(struct typed *ty)
@@ -146,6 +187,9 @@ void typed_fini(struct typed *ty)
 	if (ty->any)
 		spread_fini(&ty->spread);
 	dwarf_types_fini(&ty->t);
+	for (size_t i = 0; i < ty->n_notes; i++)
+		free(ty->notes[i].text);
+	free(ty->notes);
 }
 
 /* ---- names ---- */

@@ -32,12 +32,20 @@ struct typed_input {
 	struct progress *progress;	/* or NULL */
 };
 
+/* Something that was left out, for the user. */
+struct typed_note {
+	const char *code;	/* static: "debug-file" */
+	char *text;		/* owned; may name files of this machine */
+};
+
 /* All borrowed things must outlive it. */
 struct typed {
 	struct dwarf_types t;
 	struct spread spread;
 	size_t n_modules;	/* with debug information */
 	size_t n_globals, n_locals;	/* variables that were followed */
+	struct typed_note *notes;	/* owned */
+	size_t n_notes, cap_notes;
 	bool any;		/* a module had some: the rest is valid */
 };
 

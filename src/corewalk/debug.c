@@ -388,6 +388,8 @@ static void open_slot(struct debug *d, struct slot *s)
 		open_dwarf(d, s, &s->own);
 	else if (s->debug.elf && has_info(d, &s->debug))
 		open_dwarf(d, s, &s->debug);
+	else if (s->debug.elf)
+		find(d, "%s: no debug information is in it", s->debug.path);
 }
 
 /* The file at path if it has the id; takes path. */

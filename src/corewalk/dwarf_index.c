@@ -105,6 +105,7 @@ static uint32_t note_name(struct pass *p, Dwarf_Die *die, uint32_t scope,
 {
 	struct dwarf_types *t = p->t;
 	const char *text = dwarf_diename(die);
+	bool alias = dwarf_tag(die) == DW_TAG_typedef;
 	uint32_t name;
 
 	if (!text || !*text || t->entries.n >= MAX_ENTRIES)
@@ -113,9 +114,11 @@ static uint32_t note_name(struct pass *p, Dwarf_Die *die, uint32_t scope,
 	if (!name)
 		return 0;
 	dwarf_map_put(&t->entries, dwarf_key(die->addr), name);
-	if (defines && !t->names[name].die) {
+	if (defines && (!t->names[name].die ||
+			(t->names[name].alias && !alias))) {
 		t->names[name].die = die->addr;
 		t->names[name].file = p->file;
+		t->names[name].alias = alias;
 	}
 	return name;
 }

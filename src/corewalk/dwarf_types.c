@@ -210,7 +210,8 @@ static uint32_t declared(struct dwarf_types *t, Dwarf_Die *die, uint32_t name,
 		return dwarf_type_of_entry(t, &other);
 	if (!name)
 		return DWARF_NO_TYPE;
-	if (t->names[name].die && t->names[name].die != die->addr &&
+	if (t->names[name].die && !t->names[name].alias &&
+	    t->names[name].die != die->addr &&
 	    dwarf_die_addr_die(t->files[t->names[name].file].dw,
 			       t->names[name].die, &other))
 		return dwarf_type_of_entry(t, &other);
@@ -366,8 +367,11 @@ static bool member_place(Dwarf_Die *die, struct dmember *m, uint64_t size,
 	constant(die, DW_AT_bit_size, &bits);
 	m->bits = bits < 64 ? (uint8_t)bits : 0;
 	if (constant(die, DW_AT_data_bit_offset, &bit)) {
-		m->off = bit / 8;
-		m->bit = bit % 8;
+		/* From the start of the word that holds it. */
+		if (!size || size > 8)
+			return false;
+		m->off = bit / (8 * size) * size;
+		m->bit = (uint8_t)(bit % (8 * size));
 		return true;
 	}
 	if (!dwarf_attr(die, DW_AT_data_member_location, &at))

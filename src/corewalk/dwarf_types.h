@@ -63,8 +63,8 @@ struct dtype {
 	uint64_t n;		/* DTYPE_ARRAY: elements */
 	uint32_t target;	/* of a pointer; of an array's elements */
 	uint32_t name;		/* see dwarf_type_name; 0 none */
-	uint32_t members, n_members;	/* when loaded, of dwarf_types.members */
-	uint32_t args, n_args;	/* when loaded, of dwarf_types.args */
+	uint32_t members, n_members;	/* when loaded: of t.members */
+	uint32_t args, n_args;	/* when loaded: of t.args */
 	uint32_t same_name;	/* another one of this name; 0 none */
 	Dwarf_Die die;		/* where members are; no addr: nowhere */
 	uint8_t kind;		/* enum dtype_kind */
@@ -96,6 +96,7 @@ struct dwarf_name {
 	uint32_t type;		/* first one of that name; 0 none yet */
 	uint32_t file;
 	void *die;		/* its first definition; NULL none */
+	bool alias;		/* that is a typedef: a tag of C comes first */
 };
 
 struct dwarf_file {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/typed.h"
 #include "base/num.h"
 
 enum {
@@ -224,6 +225,22 @@ static void add_dropped(struct table *t, uint64_t dropped)
 	table_printf(t, N_TEXT, "%" PRIu64 " findings", dropped);
 }
 
+/* Sentences that may name files of this machine. */
+static void add_typed(struct table *t, const struct report *r,
+		      const struct typed *ty)
+{
+	for (size_t i = 0; ty && i < ty->n_notes; i++) {
+		const struct typed_note *n = &ty->notes[i];
+
+		table_row(t);
+		table_set_text(t, N_SENTENCE, r->options->redact ? n->code
+								: n->text);
+		table_set_text(t, N_CODE, n->code);
+		table_set_text(t, N_TEXT, n->text);
+		table_set(t, N_MINOR, true);
+	}
+}
+
 void build_findings(struct report *r, const struct report_input *in)
 {
 	struct table *t = report_add(r, SECTION_FINDINGS, "findings",
@@ -235,6 +252,7 @@ void build_findings(struct report *r, const struct report_input *in)
 		if (in->heap->notes[i].skipped_bytes)
 			t->title = "NOT DECODED";
 	}
+	add_typed(t, r, in->typed);
 	add_where_finding(t, in->where);
 	add_dropped(t, in->heap->notes_dropped);
 }

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+# Types by debug information, against programs that know their own.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+command -v python3 >/dev/null || skip_all "no python3"
+: "${CXX:=g++}"
+truth=$SRC/tests/truth
+export DEBUGINFOD_URLS=
+
+# typed NAME OTHERS COMPILER SOURCE OPTION...: built so, all types are right.
+typed() {
+	name=$1 others=$2 compiler=$3 source=$4
+	shift 4
+	"$compiler" "$@" -o "$name" "$truth/$source" &&
+		make_core "$name.core" "$TMP/$name" && blocks "$name.core" \
+		$hints && mv blocks.json "$name.blocks" || return
+	grep '^T ' dump.log >"$name.truth"
+	"$truth/typed" "$name.truth" "$name.blocks" "$others"
+}
+
+hints="--hints=$truth/types.hints"
+ok "C, with hints" typed c 0 "$CC" types.c -g -O1
+ok "C, DWARF 4 with type units" typed units 0 "$CC" types.c -g -O0 \
+	-gdwarf-4 -fdebug-types-section
+hints=
+# The library's pool for exceptions has no type without its debug file.
+if command -v "$CXX" >/dev/null; then
+	ok "C++, libstdc++" typed cc 1 "$CXX" types.cc -std=c++17 -g -O1
+else
+	skip "C++, libstdc++" "no $CXX"
+fi
+cat >try.cc <<'END'
+#include <map>
+int main() { return std::map<int, int>().size(); }
+END
+if clang++ -stdlib=libc++ -o try try.cc 2>/dev/null; then
+	ok "C++, libc++" typed libcxx 1 clang++ types.cc -std=c++17 -g -O0 \
+		-stdlib=libc++
+else
+	skip "C++, libc++" "no clang++ with libc++"
+fi
+
+# A line made wrong must be noticed, and a name of one of two namespaces.
+noticed() {
+	for change in 's/ =leaf$/ =tree/' 's/ =struct leaf$/ =struct tree/'; do
+		sed "$change" c.truth >wrong.truth
+		cmp -s c.truth wrong.truth && continue
+		! "$truth/typed" wrong.truth c.blocks || return 1
+		return 0
+	done
+	return 1
+}
+ok "wrong truth is noticed" noticed
+
+without_hints() {
+	"$HEAPCORE" analyze -q --json --only=types c.core >types.json &&
+		! grep -q '"known_by": *"hint"' types.json &&
+		! grep -q '"name": *"job"' types.json
+}
+ok "without hints, what they tell is not known" without_hints
+
+# says TEXT COMMAND...: on stderr.
+says() {
+	text=$1
+	shift
+	"$@" >out 2>err || [ $? = 3 ] || return
+	cat err
+	grep -q -e "$text" err
+}
+echo 'leaf.no -> tree' >other.hints
+ok "a hint for another program" says '1 hints, the first in line 1' \
+	"$HEAPCORE" analyze --only=types --hints=other.hints c.core
+refused() {
+	! "$HEAPCORE" analyze --only=types --hints="$1" c.core 2>err &&
+		grep -q "line $2: $3" err
+}
+printf '# one\nleaf.v -> tree when\n' >bad.hints
+ok "a hint that is none" refused bad.hints 2 "no condition behind 'when'"
+
+# ---- files that lie ----
+
+cat >lies.c <<'END'
+#include <stdlib.h>
+void *root[64];
+int main(void)
+{
+	for (int i = 0; i < 64; i++) {
+		root[i] = malloc(40);
+		*(void **)root[i] = *((void **)root[i] + 1) = root[i / 2];
+	}
+	abort();
+}
+END
+lies() {
+	"$CC" -O0 -fno-builtin -no-pie -o lies lies.c "$truth/lies.s" &&
+		make_core lies.core "$TMP/lies" &&
+		says "entries of debug information make no sense" \
+		"$HEAPCORE" analyze --only=types lies.core
+}
+ok "types that lead to themselves" lies
+
+# A debug file beside the program, as it is, of another build, and cut off.
+apart() {
+	"$CC" -g -O1 -o apart "$truth/types.c" &&
+		objcopy --only-keep-debug apart apart.debug && strip -g apart &&
+		objcopy --add-gnu-debuglink=apart.debug apart &&
+		make_core apart.core "$TMP/apart" && blocks apart.core &&
+		grep '^T ' dump.log | grep -v 'pair' >apart.truth &&
+		grep -q '"type":"bucket","known_by":"dwarf"' blocks.json
+}
+ok "a debug file beside the program" apart
+other_build() {
+	"$CC" -g -O0 -o other "$truth/types.c" &&
+		objcopy --only-keep-debug other apart.debug &&
+		says "another build id: not used" "$HEAPCORE" analyze \
+		--only=types apart.core && ! grep -q bucket out
+}
+ok "one of another build" other_build
+cut_off() {
+	"$CC" -g -O1 -o cut "$truth/types.c" &&
+		objcopy --only-keep-debug cut whole && strip -g cut &&
+		cp whole cut.debug &&
+		objcopy --add-gnu-debuglink=cut.debug cut &&
+		make_core cut.core "$TMP/cut" || return
+	size=$(wc -c <whole)
+	for part in 5 20 50 80 95; do
+		head -c $((size * part / 100)) whole >cut.debug
+		"$HEAPCORE" analyze --only=types cut.core >out 2>err ||
+			[ $? = 3 ] || return
+		grep -q 'cut.debug' err || { echo "$part %"; return 1; }
+	done
+}
+ok "one that is cut off" cut_off
+json_too() {
+	"$HEAPCORE" analyze -q --json --only=types,findings cut.core |
+		grep -q '"code": *"debug-file"'
+}
+ok "as a finding in JSON" json_too
+
+finish
