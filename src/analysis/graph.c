@@ -121,6 +121,12 @@ static void add_registers(struct builder *b, const struct thread *t,
 			.bytes = (const uint8_t *)t->regs, .n = n * 8,
 			.root = node, .word = 8,
 		});
+	if (t->n_vectors)
+		add_piece(b, &(struct edges_piece){
+			.bytes = (const uint8_t *)t->vectors,
+			.n = (uint64_t)t->n_vectors * 8,
+			.root = node, .word = 8,
+		});
 }
 
 static void add_roots(struct builder *b)
@@ -562,8 +568,8 @@ bool graph_word(const struct graph *g, uint32_t node, uint32_t block,
 	if (r->kind != ROOT_REGISTERS)
 		return word_in(g, r->start, r->end, block, ret);
 	t = &g->sp->threads[r->thread];
-	for (uint32_t i = 0; i < t->n_regs && i < THREAD_MAX_REGS; i++)
-		if (index_find(&g->ix, t->regs[i]) == block) {
+	for (uint32_t i = 0; i < thread_words(t); i++)
+		if (index_find(&g->ix, thread_word(t, i)) == block) {
 			*ret = i;
 			return true;
 		}

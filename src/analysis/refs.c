@@ -91,11 +91,29 @@ static const char *register_name(const struct space *sp, vaddr i)
 	return NULL;
 }
 
-static void register_text(struct refs_names *n, vaddr i, struct str *ret)
+/* Of the words behind the others: see struct thread. */
+static void vector_text(struct refs_names *n, vaddr i, struct str *ret)
+{
+	uint64_t number = i * n->sp->word / 16;
+
+	if (n->sp->machine == MACHINE_AARCH64)
+		str_printf(ret, "register v%" PRIu64, number);
+	else if (number < 16)
+		str_printf(ret, "register xmm%" PRIu64, number);
+	else if (number < 32)
+		str_printf(ret, "register ymm%" PRIu64, number - 16);
+	else
+		str_adds(ret, "vector register");
+}
+
+static void register_text(struct refs_names *n, uint32_t thread, vaddr i,
+			  struct str *ret)
 {
 	const char *name = register_name(n->sp, i);
 
-	if (name)
+	if (thread < n->sp->n_threads && i >= n->sp->threads[thread].n_regs)
+		vector_text(n, i - n->sp->threads[thread].n_regs, ret);
+	else if (name)
 		str_printf(ret, "register %s", name);
 	else if (n->sp->machine == MACHINE_AARCH64 && i < 31)
 		str_printf(ret, "register x%" PRIu64, i);
@@ -118,7 +136,7 @@ void refs_root_text(struct refs_names *n, const struct root *root, vaddr word,
 {
 	switch (root->kind) {
 	case ROOT_REGISTERS:
-		register_text(n, word, ret);
+		register_text(n, root->thread, word, ret);
 		thread_text(n, root->thread, ret);
 		return;
 	case ROOT_STACK:
@@ -266,9 +284,9 @@ static void hunt_registers(struct hunt *h)
 {
 	const struct thread *t = &h->sp->threads[h->root->thread];
 
-	for (uint32_t i = 0; i < t->n_regs && i < THREAD_MAX_REGS; i++)
-		if (t->regs[i] - h->from < h->to - h->from)
-			met(h, i, t->regs[i]);
+	for (uint32_t i = 0; i < thread_words(t); i++)
+		if (thread_word(t, i) - h->from < h->to - h->from)
+			met(h, i, thread_word(t, i));
 }
 
 static int by_kind(const void *a, const void *b)

@@ -25,6 +25,7 @@ enum {
 	NT_SIGINFO = 0x53494749,
 	NT_FILE = 0x46494c45,
 	NT_386_TLS = 0x200,
+	NT_X86_XSTATE = 0x202,
 	NT_ARM_TLS = 0x401,
 
 	AT_NULL = 0,
@@ -38,6 +39,10 @@ enum {
 
 	SI_CODE_KERNEL = 0x80,	/* sent by the kernel, without an address */
 	PSARGS_SIZE = 80,
+	FXSAVE_XMM = 160,	/* Intel SDM 1, 10.5.1 and 13.4 */
+	FXSAVE_XMM_SIZE = 256,
+	XSAVE_MORE = 576,
+	ARM_VECTORS = 512,	/* struct user_fpsimd_state of Linux */
 	USER_DESC_SIZE = 16,	/* struct user_desc in NT_386_TLS */
 	I386_GS = 10,
 };
@@ -178,6 +183,64 @@ static void note_auxv(struct space *sp, const struct elf_note *note)
 			break;
 		auxv_entry(sp, key, word_at(sp, p + sp->word));
 	}
+}
+
+static void add_vectors(const struct space *sp, struct thread *t,
+			const uint8_t *p, uint64_t n)
+{
+	uint64_t left = THREAD_MAX_VECTORS - t->n_vectors;
+
+	n = min_u64(n / sp->word, left);
+	t->vectors = mem_realloc(t->vectors, (t->n_vectors + n) *
+				 sizeof(*t->vectors));
+	for (uint64_t i = 0; i < n; i++)
+		t->vectors[t->n_vectors++] = word_at(sp, p + i * sp->word);
+}
+
+/* The last thread that a note was of, without vectors; NULL if none. */
+static struct thread *thread_for_vectors(struct space *sp)
+{
+	struct thread *t;
+
+	if (!sp->n_threads)
+		return NULL;
+	t = &sp->threads[sp->n_threads - 1];
+	free(t->vectors);
+	t->vectors = NULL;
+	t->n_vectors = 0;
+	return t;
+}
+
+/* FXSAVE has xmm0 to xmm15 there; of AArch64, v0 to v31 come first. */
+static void note_fpregs(struct space *sp, const struct elf_note *note)
+{
+	bool arm = sp->machine == MACHINE_AARCH64;
+	unsigned at = arm ? 0 : FXSAVE_XMM;
+	unsigned size = arm ? ARM_VECTORS : FXSAVE_XMM_SIZE;
+	struct core *core = sp->priv;
+	struct thread *t;
+
+	core->has_fpregs = true;
+	if (sp->machine == MACHINE_I386 || note->desc_len < at + size)
+		return;
+	t = thread_for_vectors(sp);
+	if (t)
+		add_vectors(sp, t, note->desc + at, size);
+}
+
+/* FXSAVE and a header, then what processors have added since. */
+static void note_xstate(struct space *sp, const struct elf_note *note)
+{
+	struct thread *t;
+
+	if (sp->machine == MACHINE_AARCH64 || note->desc_len < XSAVE_MORE)
+		return;
+	t = thread_for_vectors(sp);
+	if (!t)
+		return;
+	add_vectors(sp, t, note->desc + FXSAVE_XMM, FXSAVE_XMM_SIZE);
+	add_vectors(sp, t, note->desc + XSAVE_MORE,
+		    note->desc_len - XSAVE_MORE);
 }
 
 /* The descriptor that %gs selects; its number is the selector over 8. */
@@ -331,7 +394,9 @@ static void one_note(struct space *sp, const struct elf_note *note)
 	else if (elf_note_is(note, "CORE", NT_FILE))
 		note_file(sp, note);
 	else if (elf_note_is(note, "CORE", NT_FPREGSET))
-		core->has_fpregs = true;
+		note_fpregs(sp, note);
+	else if (elf_note_is(note, "LINUX", NT_X86_XSTATE))
+		note_xstate(sp, note);
 	else if (elf_note_is(note, "LINUX", NT_386_TLS))
 		note_386_tls(sp, note);
 	else if (elf_note_is(note, "LINUX", NT_ARM_TLS))

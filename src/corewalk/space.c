@@ -51,6 +51,8 @@ void space_close(struct space *sp)
 	free(sp->program);
 	free(sp->command);
 	free(sp->segs);
+	for (size_t i = 0; i < sp->n_threads; i++)
+		free(sp->threads[i].vectors);
 	free(sp->threads);
 	free(sp->runs);
 	free(sp->pages);

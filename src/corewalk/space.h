@@ -89,16 +89,37 @@ struct module {
 	enum space_why why;	/* when path is NULL: SPACE_NO_FILE, ... */
 };
 
-enum { THREAD_MAX_REGS = 34 };
+enum {
+	THREAD_MAX_REGS = 34,
+	THREAD_MAX_VECTORS = 4096,	/* words; AVX-512 has 264 */
+	THREAD_MAX_WORDS = THREAD_MAX_REGS + THREAD_MAX_VECTORS,
+};
 
 struct thread {
 	uint32_t tid;
 	uint32_t n_regs;
 	uint64_t regs[THREAD_MAX_REGS];	/* in the order of the core's note */
+	/*
+	 * owned; words of the target, from vector registers: of xmm0 and so on
+	 * two each (i386: four), then what the core has of their upper halves.
+	 */
+	uint64_t *vectors;
+	uint32_t n_vectors;
 	vaddr sp, pc;
 	vaddr tls;		/* the thread pointer; 0 if not known */
 	char name[16];		/* as the kernel has it; empty: not known */
 };
+
+/* All words that a thread has in registers, vectors behind the others. */
+static inline uint32_t thread_words(const struct thread *t)
+{
+	return t->n_regs + t->n_vectors;
+}
+
+static inline uint64_t thread_word(const struct thread *t, uint32_t i)
+{
+	return i < t->n_regs ? t->regs[i] : t->vectors[i - t->n_regs];
+}
 
 /* A run of bytes that the core file stores; file offsets. */
 struct extent_run {

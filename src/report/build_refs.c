@@ -130,7 +130,7 @@ static void add_step(struct table *t, struct refs_names *names,
 	table_row(t);
 	table_set(t, P_STEP, number);
 	table_set_bytes(t, P_WHERE, s.text, s.len);
-	if (step->word >= THREAD_MAX_REGS)
+	if (step->word >= THREAD_MAX_WORDS)
 		table_set(t, P_ADDRESS, step->word);
 	str_fini(&s);
 }

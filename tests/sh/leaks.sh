@@ -42,6 +42,33 @@ conditions() {
 }
 ok "conditions and filters" conditions
 
+# What only a vector register points to is held, and by what is said.
+vector() {
+	$CC -std=gnu11 -O1 -g -fno-builtin -pthread -o in_vector \
+		"$SRC/tests/truth/in_vector.c" || return 1
+	for how in hold drop; do
+		make_core core "$TMP/in_vector" $how &&
+			analyze blocks.json --json --blocks --leaks \
+				--filter='size>4k used size<5k' || return 1
+		cat blocks.json
+		case $how in
+		hold) ! grep -q '"leaked":true' blocks.json || return 1 ;;
+		drop) grep -q '"leaked":true' blocks.json || return 1 ;;
+		esac
+		[ "$(grep -c . blocks.json)" = 1 ] || return 1
+		addr=$(sed 's/.*"address":"\(0x[0-9a-f]*\)".*/\1/' blocks.json)
+		analyze at.$how --at="$addr"
+	done
+	cat at.hold
+	grep -q 'register xmm15 of thread' at.hold &&
+		! grep -q 'register' at.drop
+}
+if [ "$(uname -m)" = x86_64 ]; then
+	ok "a pointer in a vector register" vector
+else
+	skip "a pointer in a vector register" "not x86-64"
+fi
+
 twice() {
 	analyze once --only=leaks,retainers &&
 		analyze again --only=leaks,retainers && cmp once again
