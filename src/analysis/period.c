@@ -154,29 +154,6 @@ static size_t find_step(const uint8_t *kinds, size_t n, size_t max)
 	return 0;
 }
 
-static bool holds(const uint8_t *bytes, size_t n, unsigned word, size_t step)
-{
-	uint8_t kinds[WORDS];
-	struct pairs p;
-
-	n = min_u64(n, WORDS);
-	set_kinds(bytes, n, word, kinds);
-	p = pairs_at(kinds, n, step);
-	return p.all < PAIRS_MIN || is_share(p.agree, p.all, HOLDS);
-}
-
-/* In the middle and at the end too, in whole records from the start. */
-static bool holds_elsewhere(const uint8_t *bytes, uint64_t words,
-			    unsigned word, size_t step)
-{
-	uint64_t end = words - min_u64(words, WORDS);
-
-	return holds(bytes + words / 2 / step * step * word,
-		     words - words / 2 / step * step, word, step) &&
-	       holds(bytes + end / step * step * word,
-		     words - end / step * step, word, step);
-}
-
 static enum period_form uniform(const uint8_t *kinds, size_t n)
 {
 	static const enum period_form forms[KINDS] = {
@@ -199,6 +176,34 @@ static enum period_form uniform(const uint8_t *kinds, size_t n)
 		if (is_share(count[k], set, UNIFORM))
 			return forms[k];
 	return PERIOD_NONE;
+}
+
+static bool holds(const uint8_t *bytes, size_t n, unsigned word, size_t step)
+{
+	uint8_t kinds[WORDS];
+	enum period_form form;
+	struct pairs p;
+
+	n = min_u64(n, WORDS);
+	set_kinds(bytes, n, word, kinds);
+	form = uniform(kinds, n);
+	p = pairs_at(kinds, n, step);
+	/* Values of one kind agree at any distance. */
+	if (form != PERIOD_NONE && form != PERIOD_ZERO)
+		return false;
+	return p.all < PAIRS_MIN || is_share(p.agree, p.all, HOLDS);
+}
+
+/* In the middle and at the end too, in whole records from the start. */
+static bool holds_elsewhere(const uint8_t *bytes, uint64_t words,
+			    unsigned word, size_t step)
+{
+	uint64_t end = words - min_u64(words, WORDS);
+
+	return holds(bytes + words / 2 / step * step * word,
+		     words - words / 2 / step * step, word, step) &&
+	       holds(bytes + end / step * step * word,
+		     words - end / step * step, word, step);
 }
 
 /* Of 8-byte words the period is even; of 4-byte words half of it may do. */
