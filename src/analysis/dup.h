@@ -16,8 +16,8 @@
  * Floor and entries do not depend on the order of items.
  *
  * Memory: 1/64 of the heap for the sketch and twice as much for entries, at
- * most 16M of a small one; no more whatever the items are.  Time: some 50 ns for an item and
- * pass, most of it waiting for memory.
+ * most 16M of a small one; no more whatever the items are.  Time: some 50 ns
+ * for an item and pass, most of it waiting for memory.
  *
  * Within analysis/ only.
  */

@@ -247,8 +247,10 @@ enum period_form period_find(const uint8_t *bytes, uint64_t n,
 		if (form != PERIOD_NONE)
 			return form;
 		step = find_step(kinds, seen, PERIOD_MAX / word);
-		if (step < 2 || !holds_elsewhere(bytes, words, word, step))
+		if (step < 2)
 			continue;
+		if (!holds_elsewhere(bytes, words, word, step))
+			return PERIOD_NONE;
 		if (word == 8 && half_step(bytes, n, step))
 			word = 4;
 		*ret_period = (unsigned)step * word;

@@ -49,7 +49,8 @@ static struct search_pattern *compile(const char *regex, const char *option,
 	}
 	p = mem_alloc(sizeof(*p));
 	p->code = compiled;
-	p->jit = !pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
+	p->jit = !pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE |
+				    PCRE2_JIT_PARTIAL_HARD);
 	return p;
 }
 
@@ -153,8 +154,14 @@ static void finder_fini(struct finder *f)
 	pcre2_general_context_free(f->memory);
 }
 
-/* The next match in bytes[at, n); false: none, or given up. */
-static bool match(struct finder *f, const uint8_t *bytes, uint64_t n,
+enum outcome {
+	MATCH,
+	NO_MATCH,		/* or given up */
+	CUT,			/* what lies behind the end decides */
+};
+
+/* The next match in bytes[at, n). */
+static enum outcome match(struct finder *f, const uint8_t *bytes, uint64_t n,
 		  uint64_t at, uint32_t options)
 {
 	const pcre2_code *code = f->pattern->code;
@@ -168,13 +175,15 @@ static bool match(struct finder *f, const uint8_t *bytes, uint64_t n,
 		rc = pcre2_match(code, bytes, n, at, options, f->data,
 				 f->context);
 	if (rc >= 0)
-		return true;
+		return MATCH;
+	if (rc == PCRE2_ERROR_PARTIAL)
+		return CUT;
 	if (rc != PCRE2_ERROR_NOMATCH) {
 		f->found.gave_up++;
 		f->found.ended = f->found.gave_up >=
 			SEARCH_GIVE_UP / PATTERN_WORKERS;
 	}
-	return false;
+	return NO_MATCH;
 }
 
 static void add_hit(struct finder *f, const struct pattern_piece *p,
@@ -197,36 +206,30 @@ static void add_hit(struct finder *f, const struct pattern_piece *p,
 }
 
 /*
- * All matches that begin in [from, to) of a piece.  One that ends where the
- * window does might be longer, or only be one because that looked like the
- * end: then all of the piece decides.  Where the next one can begin.
+ * All matches that begin in [from, to) of a piece; where the next one can
+ * begin.
  */
 static uint64_t match_window(struct finder *f, const struct pattern_piece *p,
 			     uint64_t from, uint64_t to)
 {
+	const PCRE2_SIZE *pair = pcre2_get_ovector_pointer(f->data);
 	uint64_t end = min_u64(p->n, to + AHEAD);
-	uint32_t options = end < p->n ? PCRE2_NOTEOL : 0;
+	uint32_t options = end < p->n ? PCRE2_PARTIAL_HARD : 0;
 
-	while (from < to && match(f, p->bytes, end, from, options)) {
-		const PCRE2_SIZE *pair = pcre2_get_ovector_pointer(f->data);
-		uint64_t start = pair[0], stop = pair[1];
+	while (from < to) {
+		enum outcome outcome = match(f, p->bytes, end, from, options);
 
-		if (start >= to)
-			return to;
-		if (stop == end && end < p->n) {
-			if (!match(f, p->bytes, p->n, start, PCRE2_ANCHORED)) {
-				from = start + 1;
-				continue;
-			}
-			stop = pair[1];
-		}
-		/* \K in a lookahead can end a match before it starts. */
-		if (stop <= start) {
-			from = start + 1;
+		if (outcome == NO_MATCH || pair[0] >= to)
+			break;
+		from = max_u64(from, pair[0]) + 1;
+		if (outcome == CUT)
+			outcome = match(f, p->bytes, p->n, pair[0],
+					PCRE2_ANCHORED);
+		/* With \K a match can end before it starts. */
+		if (outcome != MATCH || pair[1] <= pair[0])
 			continue;
-		}
-		add_hit(f, p, start, stop);
-		from = stop;
+		add_hit(f, p, pair[0], pair[1]);
+		from = max_u64(from, pair[1]);
 	}
 	return max_u64(from, to);
 }

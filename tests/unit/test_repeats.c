@@ -286,10 +286,10 @@ TEST(matches_cross_pages_but_not_blocks)
 	CHECK_U64(count_matches(&t, "needle", SEARCH_ALL), 5);
 	CHECK_U64(count_matches(&t, "^needle", SEARCH_BLOCKS), 1);
 	CHECK_U64(count_matches(&t, "nee$", SEARCH_BLOCKS), 1);
-	CHECK_U64(count_matches(&t, "needle\\x00{60000}", SEARCH_BLOCKS), 1);
+	CHECK_U64(count_matches(&t, "needle\\x00{60000}", SEARCH_BLOCKS), 2);
 	/* One that is longer than what a window sees of the next one. */
 	CHECK_U64(count_matches(&t, "needle\\x00{60000}\\x00{60000}"
-				"\\x00*", SEARCH_BLOCKS), 1);
+				"\\x00*", SEARCH_BLOCKS), 2);
 	CHECK_U64(count_matches(&t, "(?s)needle.*?needle", SEARCH_BLOCKS), 1);
 	toy_fini(&t);
 }
