@@ -24,6 +24,7 @@ struct args {
 	const char *rate, *by, *estimator, *seed, *seeds, *streams;
 	const char *metric, *at, *peak, *depth, *window, *growth;
 	bool no_exact;
+	struct list sysroots, debug_dirs;
 	const char *pauses, *pause_unit, *pause_start, *pause_total;
 	const char *pprof, *folded, *speedscope, *massif;
 	struct report_args report;
@@ -72,6 +73,13 @@ static const struct option metric_options[] = {
 	  "filters, notes, all", OPTION_VALUE, ARG(report.only) },
 };
 
+static const struct option name_options[] = {
+	{ 0, "sysroot", "DIR", "look for programs and libraries below DIR;\n"
+	  "may be repeated", OPTION_LIST, ARG(sysroots) },
+	{ 0, "debug-dir", "DIR", "more places for debug files",
+	  OPTION_LIST, ARG(debug_dirs) },
+};
+
 static const struct option pause_options[] = {
 	{ 0, "pauses", "FILE", "pauses of a collector: JSON lines with start,\n"
 	  "duration, full", OPTION_VALUE, ARG(pauses) },
@@ -98,6 +106,7 @@ static const struct option_group groups[] = {
 	{ "Sampler", sampler_options, countof(sampler_options), 0 },
 	{ "Report", metric_options, countof(metric_options), 0 },
 	{ NULL, report_shape_options, REPORT_SHAPE_OPTIONS, ARG(report) },
+	{ "Names", name_options, countof(name_options), 0 },
 	{ "Pauses", pause_options, countof(pause_options), 0 },
 	{ "Files", file_options, countof(file_options), 0 },
 	{ "Output", common_options, COMMON_OPTIONS, ARG(common) },
@@ -121,6 +130,7 @@ struct run {
 	struct sites sites;
 	struct rate_result results[MAX_RATES];
 	struct conditions conditions;
+	struct target_options target_options;
 	struct pauses_options pauses_options;
 	struct pauses pauses;
 	struct models models;
@@ -541,7 +551,13 @@ static void analyse(struct run *run)
 {
 	replay_trace(run);
 	progress_phase(&run->progress, "naming call sites");
-	frames_init(&run->frames, run->trace);
+	run->target_options = (struct target_options){
+		.sysroots = run->args.sysroots.items,
+		.n_sysroots = run->args.sysroots.n,
+		.debug_dirs = run->args.debug_dirs.items,
+		.n_debug_dirs = run->args.debug_dirs.n,
+	};
+	frames_init(&run->frames, run->trace, &run->target_options);
 	sites_init(&run->sites, &run->replay, &run->frames, run->depth);
 	run->input.trace = run->trace;
 	run->input.replay = &run->replay;
@@ -693,6 +709,8 @@ static void run_fini(struct run *run)
 	conditions_fini(&run->conditions);
 	report_args_fini(&run->args.report);
 	list_fini(&run->args.files);
+	list_fini(&run->args.sysroots);
+	list_fini(&run->args.debug_dirs);
 }
 
 static int replay(const struct command *self, int argc, char **argv)

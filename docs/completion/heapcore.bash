@@ -20,8 +20,8 @@ _heapcore()
 		--metric= --at= --peak= --depth= --no-exact --only= --rows=
 		--sort= --bytes --csv --redact --pprof= --folded= --window=
 		--growth= --fail-if= --speedscope= --massif= --pauses=
-		--pause-unit= --pause-start= --pause-total= --json --color=
-		--progress="
+		--pause-unit= --pause-start= --pause-total= --sysroot=
+		--debug-dir= --json --color= --progress="
 	local record="--depth= --unwind= --rate= --children --max="
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="

@@ -180,6 +180,8 @@ complete -c heapcore -n $replay -l pauses -r -d "Pauses as JSON lines"
 complete -c heapcore -n $replay -l pause-unit -x -a "s ms us ns" -d "Of the times of pauses"
 complete -c heapcore -n $replay -l pause-start -x -d "Where their time is 0"
 complete -c heapcore -n $replay -l pause-total -x -d "What they should add up to"
+complete -c heapcore -n $replay -l sysroot -r -d "Look for programs below"
+complete -c heapcore -n $replay -l debug-dir -r -d "More places for debug files"
 complete -c heapcore -n $replay -l json -d "One JSON document"
 complete -c heapcore -n $replay -l color -x -a "auto always never" \
 	-d "When to use colours"

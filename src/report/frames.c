@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/demangle.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "corewalk/elf.h"
 #include "corewalk/module.h"
 
 enum {
-	SHT_SYMTAB = 2, SHT_DYNSYM = 11, PT_NOTE = 4,
 	SYM_SIZE = 24, SYM_FUNC = 2, SYM_IFUNC = 10,
 	SECTION_SIZE = 64, MAX_SECTIONS = 65536,
 	FIRST_BUCKETS = 1 << 10,
@@ -153,15 +153,35 @@ static bool map_object(struct frame_object *o, const char *path)
 	return o->data;
 }
 
-static void load_object(struct frame_object *o, const struct trace_module *m)
+static bool load_from(struct frame_object *o, const struct trace_module *m,
+		      const char *root)
 {
+	AUTO_FREE char *path = mem_printf("%s%s", root, m->path.text);
 	struct elf elf;
 
-	o->tried = true;
-	if (m->path.text[0] != '/' || !map_object(o, m->path.text))
-		return;
-	if (elf_open(&elf, o->data, o->size) && same_build(&elf, &m->build_id))
+	if (!map_object(o, path))
+		return false;
+	if (elf_open(&elf, o->data, o->size) &&
+	    same_build(&elf, &m->build_id)) {
 		read_symbols(o, &elf);
+		return true;
+	}
+	munmap(o->data, o->size);
+	o->data = NULL;
+	return false;
+}
+
+/* Below each sysroot, then here. */
+static void load_object(const struct frames *f, struct frame_object *o,
+			const struct trace_module *m)
+{
+	bool done = m->path.text[0] != '/';
+
+	o->tried = true;
+	for (size_t i = 0; i < f->options->n_sysroots && !done; i++)
+		done = load_from(o, m, f->options->sysroots[i]);
+	if (!done)
+		load_from(o, m, "");
 }
 
 static const struct object_symbol *find_symbol(const struct frame_object *o,
@@ -201,7 +221,15 @@ static bool is_allocator(const char *name)
 		"safemalloc", "Perl_safesysmalloc", "Perl_safesyscalloc",
 		"Perl_safesysrealloc",
 	};
+	/* What stands between a container and operator new. */
+	static const char *const prefixes[] = {
+		"std::allocator<", "std::allocator_traits<",
+		"std::__new_allocator<", "__gnu_cxx::new_allocator<",
+	};
 
+	for (size_t i = 0; i < countof(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
 	if (!strncmp(name, "_Znw", 4) || !strncmp(name, "_Zna", 4) ||
 	    !strncmp(name, "operator new", 12))
 		return true;
@@ -346,33 +374,114 @@ static void name_given(const struct trace_name *n, struct frame *frame,
 	ret->named = true;
 }
 
-static void name_in_object(struct frames *f, struct frame *frame,
-			   struct frame_function *ret)
+static uint32_t add_frame(struct frames *f, struct frame *frame,
+			  struct frame_function *function)
 {
-	const struct trace_module *m =
-		&trace_info(f->trace)->modules[frame->module - 1];
-	struct frame_object *o = &f->objects[frame->module - 1];
+	frame->function = intern(f, function);
+	MEM_PUSH(f->frames, f->n_frames, f->cap_frames) = *frame;
+	return (uint32_t)f->n_frames - 1;
+}
+
+/* As a programmer wrote it, if it is a name of C++ or Rust. */
+static char *readable(const char *name, size_t n)
+{
+	AUTO_FREE char *copy = mem_alloc(n + 1);
+	struct str s;
+	char *ret;
+
+	memcpy(copy, name, n);
+	copy[n] = '\0';
+	str_init(&s);
+	ret = demangle(copy, &s) ? escaped(s.text, s.len)
+				 : escaped(name, n);
+	str_fini(&s);
+	return ret;
+}
+
+/* By the symbol table, else the place in the object. */
+static void name_by_symbol(struct frames *f, const struct trace_module *m,
+			   uint64_t at, struct frame_function *ret)
+{
+	struct frame_object *o =
+		&f->objects[m - trace_info(f->trace)->modules];
 	const struct object_symbol *s;
-	/* A return address is behind its call, perhaps in the next function. */
-	uint64_t at = frame->addr - m->bias - 1;
 	const char *base = base_name(&m->path);
 
 	if (!o->tried)
-		load_object(o, m);
+		load_object(f, o, m);
 	s = find_symbol(o, at);
-	ret->object = escaped(base, strlen(base));
-	ret->file = mem_strdup("");
 	if (s) {
-		ret->name = escaped(s->name, s->len);
+		ret->name = readable(s->name, s->len);
 		ret->named = true;
-	} else {
-		ret->name = mem_printf("%s+0x%" PRIx64, ret->object, at + 1);
+		return;
 	}
+	AUTO_FREE char *object = escaped(base, strlen(base));
+
+	ret->name = mem_printf("%s+0x%" PRIx64, object, at + 1);
+}
+
+/* What is known of one of the functions; the last has a symbol. */
+static uint32_t add_place(struct frames *f, struct frame *frame,
+			  const struct line_place *place)
+{
+	const struct trace_module *m =
+		&trace_info(f->trace)->modules[frame->module - 1];
+	struct frame_function function = { .name = NULL };
+	const char *base = base_name(&m->path);
+
+	if (place->linkage) {
+		function.name = readable(place->linkage,
+					 strlen(place->linkage));
+		function.named = true;
+	} else if (place->function) {
+		function.name = escaped(place->function,
+					strlen(place->function));
+		function.named = true;
+	} else {
+		name_by_symbol(f, m, frame->addr - m->bias - 1, &function);
+	}
+	if (place->file) {
+		const char *slash = strrchr(place->file, '/');
+
+		base = slash ? slash + 1 : place->file;
+	}
+	function.object = escaped(base, strlen(base));
+	function.file = place->file
+		? escaped(place->file, strlen(place->file))
+		: mem_strdup("");
+	frame->line = place->line;
+	return add_frame(f, frame, &function);
+}
+
+/* All functions that an address of an object is in, innermost first. */
+static uint32_t add_places(struct frames *f, vaddr addr, uint32_t module)
+{
+	const struct trace_module *m =
+		&trace_info(f->trace)->modules[module - 1];
+	struct line_place places[LINES_MAX] = { { .function = NULL } };
+	/* A return address is behind its call, perhaps in the next function. */
+	uint64_t at = addr - m->bias - 1;
+	uint32_t ret = (uint32_t)f->n_frames;
+	size_t n = 0;
+
+	if (m->path.text[0] == '/')
+		n = lines_at(f->lines, debug_of_file(f->debug, m->path.text,
+			(const uint8_t *)m->build_id.text,
+			(unsigned)m->build_id.len), at, places);
+	for (size_t i = 0; i < max_u64(n, 1); i++) {
+		struct frame frame = {
+			.addr = addr, .module = module, .first = !i,
+			.inlined = i + 1 < n,
+		};
+
+		add_place(f, &frame, &places[i]);
+	}
+	return ret;
 }
 
 static uint32_t new_frame(struct frames *f, vaddr addr)
 {
-	struct frame frame = { .addr = addr };
+	struct frame frame = { .addr = addr, .first = true };
 	struct frame_function function = { .name = NULL };
 	const struct trace_name *given = given_name(f, addr);
 
@@ -380,15 +489,13 @@ static uint32_t new_frame(struct frames *f, vaddr addr)
 	if (given) {
 		name_given(given, &frame, &function);
 	} else if (frame.module) {
-		name_in_object(f, &frame, &function);
+		return add_places(f, addr, frame.module);
 	} else {
 		function.name = mem_printf("0x%" PRIx64, addr);
 		function.object = mem_strdup("");
 		function.file = mem_strdup("");
 	}
-	frame.function = intern(f, &function);
-	MEM_PUSH(f->frames, f->n_frames, f->cap_frames) = frame;
-	return (uint32_t)f->n_frames - 1;
+	return add_frame(f, &frame, &function);
 }
 
 static size_t addr_slot(const struct frames *f, vaddr addr)
@@ -406,8 +513,13 @@ static void grow_addrs(struct frames *f)
 	free(f->by_addr);
 	f->n_by_addr *= 2;
 	f->by_addr = mem_zalloc(f->n_by_addr * sizeof(*f->by_addr));
-	for (size_t i = 0; i < f->n_frames; i++)
-		f->by_addr[addr_slot(f, f->frames[i].addr)] = (uint32_t)i + 1;
+	for (size_t i = 0; i < f->n_frames; i++) {
+		const struct frame *frame = &f->frames[i];
+
+		if (frame->first)
+			f->by_addr[addr_slot(f, frame->addr)] =
+				(uint32_t)i + 1;
+	}
 }
 
 uint32_t frames_find(struct frames *f, vaddr addr)
@@ -444,10 +556,14 @@ static void sort_given(struct frames *f)
 		      compare_names);
 }
 
-void frames_init(struct frames *f, struct trace *trace)
+void frames_init(struct frames *f, struct trace *trace,
+		 const struct target_options *options)
 {
 	*f = (struct frames){
 		.trace = trace,
+		.options = options,
+		.debug = debug_new(NULL, options),
+		.lines = lines_new(),
 		.n_by_addr = FIRST_BUCKETS,
 		.n_by_name = FIRST_BUCKETS,
 	};
@@ -467,6 +583,8 @@ void frames_fini(struct frames *f)
 			munmap(f->objects[i].data, f->objects[i].size);
 		free(f->objects[i].symbols);
 	}
+	lines_free(f->lines);
+	debug_free(f->debug);
 	free(f->objects);
 	free(f->given);
 	free(f->frames);

@@ -2,22 +2,27 @@
 /*
  * Addresses of a trace as functions.
  *
- * Names come from the trace itself if it was imported with some, else from the
- * symbol tables of the objects that were mapped, if they are still where they
- * were and have the same build id; else a place in an object, or the address.
+ * Names come from the trace itself if it was imported with some, else from
+ * debug information, with lines and functions that were inlined, or from the
+ * symbol tables of the objects that were mapped: below a sysroot or where they
+ * were, with the same build id.  Else a place in an object, or the address.
  * Each address is looked up once, each object read once.
  */
 #ifndef REPORT_FRAMES_H
 #define REPORT_FRAMES_H
 
 #include "base/types.h"
+#include "corewalk/lines.h"
 #include "replay/trace_read.h"
 
+/* A function at an address; those that one address is in follow each other. */
 struct frame {
 	vaddr addr;		/* a return address */
 	uint32_t function;	/* index; one for a name in an object */
 	uint32_t module;	/* index in trace_info.modules + 1; 0 none */
 	uint64_t line;		/* 0 unknown */
+	bool first;		/* the innermost of its address */
+	bool inlined;		/* into the next frame */
 };
 
 struct frame_function {
@@ -40,12 +45,17 @@ struct frames {
 	size_t n_by_name;
 	struct frame_object *objects;	/* owned; by module */
 	const struct trace_name **given;	/* owned; by address */
+	const struct target_options *options;	/* borrowed */
+	struct debug *debug;	/* owned */
+	struct lines *lines;	/* owned */
 };
 
-void frames_init(struct frames *f, struct trace *trace);
+/* Of the options, sysroots and folders of debug files count. */
+void frames_init(struct frames *f, struct trace *trace,
+		 const struct target_options *options);
 void frames_fini(struct frames *f);
 
-/* Index of the frame. */
+/* Index of the first frame of the address. */
 uint32_t frames_find(struct frames *f, vaddr addr);
 
 static inline const struct frame_function *

@@ -175,6 +175,13 @@ static void put_packed(struct writer *w, unsigned field)
 	str_clear(&w->packed);
 }
 
+static uint32_t first_of(const struct frames *f, uint32_t frame)
+{
+	while (!f->frames[frame].first)
+		frame--;
+	return frame;
+}
+
 static void put_samples(struct writer *w, const struct replay_input *in,
 			bool exact)
 {
@@ -187,8 +194,12 @@ static void put_samples(struct writer *w, const struct replay_input *in,
 		if (!stack_values(in->replay, i, exact, values))
 			continue;
 		n = sites_frames(in->frames, i, frames, TRACE_DEPTH_MAX);
+		/* A location has all functions of its address. */
 		for (size_t k = 0; k < n; k++)
-			put_varint(&w->packed, frames[k] + 1);
+			if (!k || in->frames->frames[frames[k]].first)
+				put_varint(&w->packed,
+					   first_of(in->frames, frames[k])
+					   + 1);
 		put_packed(w, SAMPLE_LOCATION);
 		for (size_t k = 0; k < N_VALUES; k++)
 			put_varint(&w->packed, values[k]);
@@ -244,13 +255,19 @@ static void put_locations(struct writer *w, const struct frames *f)
 	for (size_t i = 0; i < f->n_frames; i++) {
 		const struct frame *frame = &f->frames[i];
 
+		if (!frame->first)
+			continue;
 		put_number(&w->inner, LOCATION_ID, i + 1);
 		put_number(&w->inner, LOCATION_MAPPING, frame->module);
 		put_number(&w->inner, LOCATION_ADDRESS,
 			   frame->addr ? frame->addr - 1 : 0);
-		put_number(&w->packed, LINE_FUNCTION, frame->function + 1);
-		put_number(&w->packed, LINE_LINE, frame->line);
-		put_packed(w, LOCATION_LINE);
+		for (bool more = true; more; frame++) {
+			more = frame->inlined;
+			put_number(&w->packed, LINE_FUNCTION,
+				   frame->function + 1);
+			put_number(&w->packed, LINE_LINE, frame->line);
+			put_packed(w, LOCATION_LINE);
+		}
 		end_message(w, PROFILE_LOCATION);
 	}
 }

@@ -29,9 +29,12 @@ size_t sites_frames(struct frames *f, uint32_t stack, uint32_t *ret,
 	for (size_t i = 0; i < n && n_ret < max; i++) {
 		uint32_t frame = frames_find(f, addrs[i]);
 
-		if (n_ret || i + 1 == n ||
-		    !frames_function(f, frame)->allocator)
-			ret[n_ret++] = frame;
+		for (bool more = true; more && n_ret < max; frame++) {
+			more = f->frames[frame].inlined;
+			if (n_ret || (i + 1 == n && !more) ||
+			    !frames_function(f, frame)->allocator)
+				ret[n_ret++] = frame;
+		}
 	}
 	return n_ret;
 }

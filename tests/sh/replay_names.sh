@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+# Names, lines and inlined functions of a trace, by debug information: in the
+# program, in a file of its own, and when both are gone.
+. "$SRC/tests/sh/tap"
+command -v jq >/dev/null || skip_all "no jq"
+
+cat >"$TMP/prog.cc" <<'END'
+#include <cstdlib>
+#include <vector>
+
+namespace app {
+
+static inline __attribute__((always_inline)) void *get(int n)
+{
+	return malloc(n);	/* here */
+}
+
+__attribute__((noinline)) void *parse(int n)
+{
+	return get(n);		/* parse calls */
+}
+
+template <class T> __attribute__((noinline)) void fill(std::vector<T> &v)
+{
+	v.reserve(1000);	/* fill calls */
+}
+
+}
+
+static void *volatile keep[100];
+
+int main()
+{
+	static std::vector<long> v;
+
+	for (int i = 0; i < 100; i++)
+		keep[i] = app::parse(100);
+	app::fill(v);
+	_Exit(0);
+}
+END
+cd "$TMP"
+cxx=${CXX:-g++}
+$cxx -O1 -g -o prog prog.cc 2>err || skip_all "no compiler of C++"
+"$HEAPCORE" record -q -o prog.trace -- ./prog || skip_all "cannot record"
+line() {
+	grep -n "/\* $1 \*/" prog.cc | cut -d: -f1
+}
+here=$(line here)
+calls=$(line 'parse calls')
+sites() {
+	"$HEAPCORE" replay --rate=1 --only=sites --json "$@" prog.trace |
+		jq -r '.sites[] | select(.exact_bytes == 10000).site'
+}
+is() {
+	[ "$1" = "$2" ] || { echo "$1, not $2"; return 1; }
+}
+
+ok "the innermost is the inlined one" is "$(sites)" \
+	"app::get  prog.cc:$here"
+ok "and its caller is next" is "$(sites --depth=3)" \
+	"app::get < app::parse < main  prog.cc:$here"
+"$HEAPCORE" replay --rate=1 --only=functions --json prog.trace >f.json
+held() {
+	is "$(jq -r ".functions[] | select(.function == \"$1\") |
+		[.exact_bytes, .own_exact_bytes] | join(\" \")" f.json)" "$2"
+}
+ok "own bytes are of the inlined one" held app::get '10000 10000'
+ok "its caller holds them" held app::parse '10000 0'
+ok "a template has a name that can be read" held 'app::fill<long>' '8000 0'
+
+"$HEAPCORE" replay -q --rate=1 --metric=allocated --folded=folded \
+	--speedscope=s.json --massif=massif --pprof=p.gz prog.trace >text
+ok "folded" grep -q ';main;app::parse;app::get 10000$' folded
+ok "speedscope has files and lines" is "$(jq -r '.shared.frames[] |
+	select(.name == "app::get" or .name == "app::parse") |
+	"\(.name) \(.file | sub(".*/"; "")) \(.line)"' s.json | sort)" \
+	"$(printf 'app::get prog.cc %s\napp::parse prog.cc %s' "$here" \
+		"$calls")"
+ok "massif has files and lines" grep -q ": app::get (.*prog.cc:$here)$" \
+	massif
+
+# One location of the profile has both functions: field 4 of it, twice.
+ok "pprof: a location with two lines" python3 - "$here" "$calls" <<'END'
+import gzip, sys
+
+def fields(b):
+    i = 0
+    def varint():
+        nonlocal i
+        v = shift = 0
+        while True:
+            v |= (b[i] & 127) << shift
+            shift += 7
+            i += 1
+            if not b[i - 1] & 128:
+                return v
+    while i < len(b):
+        tag = varint()
+        n = varint()
+        if tag & 7 == 2:
+            yield tag >> 3, b[i:i + n]
+            i += n
+        else:
+            yield tag >> 3, n
+
+profile = list(fields(gzip.open("p.gz").read()))
+strings = [v.decode() for k, v in profile if k == 6]
+names = {}
+for k, v in profile:
+    if k == 5:
+        f = dict(fields(v))
+        names[f[1]] = strings[f[2]]
+got = []
+ids = []
+for k, v in profile:
+    if k == 4:
+        lines = [dict(fields(x)) for j, x in fields(v) if j == 4]
+        ids.append(dict(fields(v))[1])
+        got.append([(names[x[1]], x.get(2, 0)) for x in lines])
+used = set()
+for k, v in profile:
+    if k == 2:
+        b = dict(fields(v))[1]
+        i = 0
+        while i < len(b):
+            n = shift = 0
+            while b[i] & 128:
+                n |= (b[i] & 127) << shift
+                shift += 7
+                i += 1
+            used.add(n | b[i] << shift)
+            i += 1
+want = [("app::get", int(sys.argv[1])), ("app::parse", int(sys.argv[2]))]
+assert want in got, got
+assert used <= set(ids), used - set(ids)
+END
+
+if command -v objcopy >/dev/null; then
+	mkdir -p "debug$PWD"
+	objcopy --only-keep-debug prog "debug$PWD/prog.debug"
+	objcopy --strip-all --add-gnu-debuglink="debug$PWD/prog.debug" prog
+	ok "a file of its own" is "$(sites --debug-dir="$PWD/debug")" \
+		"app::get  prog.cc:$here"
+	ok "no names at all" sh -c '"$HEAPCORE" replay --rate=1 --only=sites \
+		--json prog.trace | grep -q "\"site\": \"prog+0x"'
+	mkdir -p "root$PWD"
+	$cxx -O1 -g -o "root$PWD/prog" prog.cc
+	ok "below a sysroot" is "$(sites --sysroot="$PWD/root")" \
+		"app::get  prog.cc:$here"
+fi
+finish
