@@ -394,7 +394,8 @@ awk '
 	}' "$SRC/man/heapcore-diff.1" | sort -u >told
 jq '. + {types: [{name: "a", bytes: 1, blocks: 1}],
 	leaks: {rows: [{name: "a", grade: "certain", bytes: 1, blocks: 1}]}} |
-	.totals.leaked_bytes = 1 | .totals.leaked_blocks = 1' small.json \
+	.totals.leaked_bytes = 1 | .totals.leaked_blocks = 1 |
+	.where[0].resident_bytes = 1 | .where[0].swapped_bytes = 1' small.json \
 	>typed.json
 diff --json typed.json typed.json >typed.doc 2>/dev/null || [ $? = 3 ]
 diff --json before.json -p $PID >process.doc 2>/dev/null || :
