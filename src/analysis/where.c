@@ -55,11 +55,12 @@ struct filler {
 	struct heap *h;
 	size_t extent, stack;	/* the first one that ends behind us */
 	/* In that extent. */
-	struct planes_cursor bytes_at, holes_at, pages_at;
+	struct planes_cursor bytes_at, holes_at, pages_at, left_at;
 	uint32_t *n_blocks;	/* owned; EXTENT_BLOCKS, by arena */
 	vaddr break_start, break_end;	/* where the brk heap can be */
 	uint32_t break_file;	/* of the program; SEG_NO_FILE */
 	/* Of the mapping at hand. */
+	vaddr stored_end;
 	struct where_map map;
 	struct thing things[MAX_THINGS];
 	size_t n_things;	/* also those that have no place in things */
@@ -347,6 +348,7 @@ static void begin_map(struct filler *f, const struct seg *seg)
 		.flags = seg->flags, .mappings = 1,
 		.is_private = space_seg_private(f->sp, seg),
 	};
+	f->stored_end = seg->start + seg->stored;
 	f->n_things = 0;
 }
 
@@ -400,6 +402,24 @@ static bool count_pages(struct filler *f, const struct piece *p,
 	return true;
 }
 
+/* Behind what the file has of the mapping. */
+static void count_left_out(struct filler *f, const struct piece *p)
+{
+	uint64_t bytes[BLOCK_STATES] = { 0 };
+	vaddr from = max_u64(p->start, f->stored_end);
+
+	if (from >= p->end)
+		return;
+	if (!p->extent || p->extent->kind != EXTENT_BLOCKS) {
+		f->w->row[p->row].left_out += p->end - from;
+		return;
+	}
+	planes_bytes(&f->left_at, from, p->end, bytes);
+	for (int s = 0; s < BLOCK_STATES; s++)
+		f->w->row[row_of_state((enum block_state)s)].left_out +=
+			bytes[s];
+}
+
 static void count_blocks(struct filler *f, const struct piece *p)
 {
 	const struct heap_extent *x = p->extent;
@@ -409,7 +429,7 @@ static void count_blocks(struct filler *f, const struct piece *p)
 
 	if (f->bytes_at.x != x) {
 		planes_seek(&f->bytes_at, x);
-		f->holes_at = f->pages_at = f->bytes_at;
+		f->holes_at = f->pages_at = f->left_at = f->bytes_at;
 	}
 	/* heap_finish() has added up this one extent already. */
 	if (whole && f->n_blocks[x->arena] == 1)
@@ -433,12 +453,13 @@ static void count_piece(struct filler *f, const struct piece *p)
 		return;
 	if (p->extent && p->extent->kind == EXTENT_BLOCKS) {
 		count_blocks(f, p);
-		return;
+	} else {
+		if (space_pages_known(f->sp))
+			space_residency(f->sp, p->start, p->end, &pages);
+		count(f, p->row, p->end - p->start,
+		      space_stored(f->sp, p->start, p->end), &pages);
 	}
-	if (space_pages_known(f->sp))
-		space_residency(f->sp, p->start, p->end, &pages);
-	count(f, p->row, p->end - p->start,
-	      space_stored(f->sp, p->start, p->end), &pages);
+	count_left_out(f, p);
 }
 
 static struct thing thing_of_extent(const struct heap_extent *x)

@@ -39,6 +39,8 @@ enum { WHERE_ROWS = 9 };
 struct where_amount {
 	uint64_t bytes;
 	uint64_t stored;	/* of them really in the file: space_stored */
+	/* Not in the file, and not for being a hole: left out, or cut off. */
+	uint64_t left_out;
 	/* Where their pages are; 0 where that is not known of each page. */
 	struct residency pages;
 };

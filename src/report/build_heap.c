@@ -191,7 +191,7 @@ void build_where(struct report *r, const struct report_input *in)
 }
 
 enum {
-	R_WHAT, R_TEXT, R_BYTES, R_STORED, R_ABSENT, R_SHARE,
+	R_WHAT, R_TEXT, R_BYTES, R_STORED, R_ABSENT, R_SHARE, R_LEFT_OUT,
 	R_RESIDENT, R_SWAPPED, R_UNTOUCHED, R_ZERO, R_HUGE, R_SHARED, R_FILE,
 	R_COLUMNS
 };
@@ -208,6 +208,8 @@ static const struct column residency_columns[R_COLUMNS] = {
 			    .flags = COLUMN_SUM, .width = 11),
 	[R_SHARE] = COLUMN("stored_share", "in file", SHARE, .width = 9,
 			   .part = R_STORED + 1, .whole = R_BYTES + 1),
+	[R_LEFT_OUT] = COLUMN("left_out_bytes", "left out", BYTES,
+			      .flags = COLUMN_SUM, .width = 10),
 	/* Where each page is known, in place of these. */
 	[R_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES,
 			      .flags = COLUMN_SUM),
@@ -244,6 +246,7 @@ static void show_kinds(struct table *t, const struct residency *all)
 	table_hide(t, R_STORED);
 	table_hide(t, R_ABSENT);
 	table_hide(t, R_SHARE);
+	table_hide(t, R_LEFT_OUT);
 }
 
 static void set_residency(struct table *t, const struct residency *r)
@@ -263,6 +266,7 @@ void build_residency(struct report *r, const struct report_input *in)
 				     "RESIDENCY", residency_columns,
 				     R_COLUMNS);
 	bool known = space_pages_known(in->sp);
+	uint64_t left_out = 0;
 
 	t->whole = true;
 	for (int i = 0; i < WHERE_ROWS; i++) {
@@ -278,9 +282,13 @@ void build_residency(struct report *r, const struct report_input *in)
 		table_set(t, R_ABSENT, a->bytes - a->stored);
 		if (known)
 			set_residency(t, &a->pages);
+		if (!is_process(in->sp))
+			table_set(t, R_LEFT_OUT, a->left_out);
+		left_out += a->left_out;
 	}
 	table_add_total(t);
 	table_sort(t, R_BYTES, false);
+	table_hide(t, left_out ? R_SHARE : R_LEFT_OUT);
 	if (known)
 		show_kinds(t, &in->where->total.pages);
 	for (size_t i = R_RESIDENT; !known && i < R_COLUMNS; i++)

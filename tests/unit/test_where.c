@@ -211,6 +211,10 @@ TEST(holes_are_charged_to_their_blocks)
 	CHECK_U64(w.where.row[WHERE_FREE].bytes, 3 * 0x1000);
 	CHECK_U64(w.where.row[WHERE_FREE].stored, 0x800);
 	CHECK_U64(w.where.row[WHERE_CACHED].stored, 0x1000);
+	/* All of it is behind the end, and none of it a hole. */
+	CHECK_U64(w.where.row[WHERE_USED].left_out, 3 * 0x1000);
+	CHECK_U64(w.where.row[WHERE_FREE].left_out, 3 * 0x1000 - 0x800);
+	CHECK_U64(w.where.row[WHERE_CACHED].left_out, 0);
 	end(&w);
 }
 
@@ -237,6 +241,8 @@ TEST(holes_of_the_file)
 	CHECK_U64(w.where.row[WHERE_CACHED].stored, 0);
 	CHECK_U64(w.where.total.bytes - w.where.total.stored,
 		  0x3000 + 0x800 + 0x1000);
+	CHECK_U64(w.where.row[WHERE_USED].left_out, 0);
+	CHECK_U64(w.where.row[WHERE_FREE].left_out, 0);
 	end(&w);
 }
 
