@@ -352,7 +352,8 @@ static void analyse(struct run *run)
 	subject_where(s, &run->progress);
 	asked |= run->args.at != NULL;
 	if (asked || (!run->args.blocks &&
-		      run->options.sections >> SECTION_LEAKS & 1))
+		      run->options.sections &
+		      (1u << SECTION_LEAKS | 1u << SECTION_STRINGS)))
 		subject_reach(s, asked, &run->progress);
 	if (asks_for_types(run) ||
 	    run->options.sections >> SECTION_TYPES & 1)
@@ -365,8 +366,10 @@ static void analyse(struct run *run)
 	if (run->args.report.only &&
 	    run->options.sections >> SECTION_THREADS & 1)
 		subject_backtraces(s, &run->progress);
-	if (run->options.sections >> SECTION_STRINGS & 1)
-		subject_strings(s, &run->progress);
+	if (run->options.sections & (1u << SECTION_STRINGS |
+				     1u << SECTION_STANDOUT))
+		subject_strings(s, run->options.sections >> SECTION_STRINGS &
+				1, &run->progress);
 	if (run->options.sections >> SECTION_DUPLICATES & 1)
 		subject_duplicates(s, &run->progress);
 	if (run->options.sections >> SECTION_PATTERNS & 1)

@@ -252,6 +252,23 @@ static void say_types(struct subject *s)
 	str_fini(&text);
 }
 
+/* A twentieth of what is in use is worth a sentence, from a megabyte on. */
+static void say_strings(struct subject *s)
+{
+	const struct strings *t = s->input.strings;
+	char size[NUM_MAX], saved[NUM_MAX];
+
+	if (!t || t->saved < MIB ||
+	    t->saved < s->where.row[WHERE_USED].bytes / 20)
+		return;
+	num_format_size(size, t->own_bytes);
+	num_format_size(saved, t->saved);
+	standout_add(&s->standout, "strings", t->saved,
+		     "%s in %llu copies of %llu strings; sharing would save "
+		     "%s.", size, (unsigned long long)t->own_copies,
+		     (unsigned long long)t->own_distinct, saved);
+}
+
 void subject_analyse(struct subject *s)
 {
 	struct standout_input in = {
@@ -266,6 +283,7 @@ void subject_analyse(struct subject *s)
 	damage_init(&s->damage, s->sp, &s->heap);
 	standout_init(&s->standout, &in);
 	say_leaks(s);
+	say_strings(s);
 	say_types(s);
 }
 
@@ -394,9 +412,11 @@ void subject_retain(struct subject *s, struct progress *p)
 	s->input.retain = &s->retain;
 }
 
-void subject_strings(struct subject *s, struct progress *p)
+void subject_strings(struct subject *s, bool asked, struct progress *p)
 {
-	if (!s->input.heap_found)
+	if (!s->input.heap_found ||
+	    (!asked && s->where.row[WHERE_USED].bytes >
+	     SUBJECT_STRINGS_FREELY))
 		return;
 	strings_init(&s->strings, s->sp, &s->heap, p);
 	s->input.strings = &s->strings;

@@ -120,8 +120,12 @@ void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,
 void subject_retain(struct subject *s, struct progress *p);
 /* The stacks of threads; after subject_where(). */
 void subject_backtraces(struct subject *s, struct progress *p);
-/* Strings that repeat. */
-void subject_strings(struct subject *s, struct progress *p);
+/*
+ * Strings that repeat.  Without being asked only if that is quick: for heaps
+ * below SUBJECT_STRINGS_FREELY.
+ */
+void subject_strings(struct subject *s, bool asked, struct progress *p);
+#define SUBJECT_STRINGS_FREELY (16 * MIB)
 /* Blocks that are equal. */
 void subject_duplicates(struct subject *s, struct progress *p);
 /* What large blocks hold, and what is unused of all; after subject_where(). */

@@ -151,8 +151,12 @@ static void add_up(struct strings *s, const struct dup_table *t)
 
 		s->copies += e->copies;
 		s->cost += e->bytes;
-		s->own_copies += e->own.copies;
 		s->saved += dup_saved(e);
+		if (e->own.copies < 2)
+			continue;
+		s->own_distinct++;
+		s->own_copies += e->own.copies;
+		s->own_bytes += e->own.bytes;
 	}
 }
 

@@ -28,7 +28,9 @@ struct strings {
 	size_t n;
 	uint64_t found, bytes;	/* all strings, single ones too */
 	/* Of those that occur twice or more and cost so much as floor: */
-	uint64_t distinct, copies, cost, own_copies, saved;
+	uint64_t distinct, copies, cost, saved;
+	/* What is saved is of these, which have blocks of their own twice. */
+	uint64_t own_distinct, own_copies, own_bytes;
 	uint64_t floor;		/* below, not all are counted; 0: all are */
 	uint64_t given_up;	/* not counted: made to collide */
 };

@@ -6,6 +6,9 @@
 
 #include <inttypes.h>
 
+#include "analysis/holder.h"
+#include "analysis/reach.h"
+#include "analysis/refs.h"
 #include "analysis/strings.h"
 #include "base/num.h"
 
@@ -13,7 +16,7 @@
 
 enum {
 	S_TEXT, S_COPIES, S_BYTES, S_SHARE, S_SAVED, S_LENGTH, S_OWN,
-	S_EXAMPLE, S_CUT, S_USED, S_COLUMNS
+	S_HELD, S_EXAMPLE, S_CUT, S_USED, S_COLUMNS
 };
 
 static const struct column string_columns[S_COLUMNS] = {
@@ -31,7 +34,9 @@ static const struct column string_columns[S_COLUMNS] = {
 	[S_LENGTH] = COLUMN("length", "", COUNT, .flags = COLUMN_NO_TEXT),
 	[S_OWN] = COLUMN("own_blocks", "", COUNT,
 			 .flags = COLUMN_SUM | COLUMN_NO_TEXT),
-	[S_EXAMPLE] = COLUMN("example", "example", ADDR),
+	[S_HELD] = COLUMN("held_by", "held by", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_LEFT),
+	[S_EXAMPLE] = COLUMN("example", "", ADDR, .flags = COLUMN_NO_TEXT),
 	[S_CUT] = COLUMN("cut", "", FLAG, .flags = COLUMN_NO_TEXT),
 	[S_USED] = COLUMN("of_used_bytes", "", BYTES,
 			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
@@ -40,7 +45,24 @@ static const struct column string_columns[S_COLUMNS] = {
 /* A page of text is known by its beginning. */
 enum { TEXT_KEPT = 256 };
 
-static void add_string(struct table *t, const struct dup_entry *e)
+/* Who leads to the example; held may be NULL. */
+static void set_held(struct table *t, const struct report_input *in,
+		     const struct holder *held, vaddr addr)
+{
+	uint32_t root;
+	vaddr word;
+	struct str s;
+
+	if (!held || !holder_find(held, addr, &root, &word))
+		return;
+	str_init(&s);
+	refs_word_text(in->names, held->g, root, word, &s);
+	table_set_bytes(t, S_HELD, s.text, s.len);
+	str_fini(&s);
+}
+
+static void add_string(struct table *t, const struct report_input *in,
+		       const struct dup_entry *e, const struct holder *held)
 {
 	table_row(t);
 	table_set_bytes(t, S_TEXT, e->text, min_u64(e->n, TEXT_KEPT));
@@ -50,6 +72,7 @@ static void add_string(struct table *t, const struct dup_entry *e)
 	table_set(t, S_LENGTH, e->n);
 	table_set(t, S_OWN, e->own.copies);
 	table_set(t, S_EXAMPLE, e->own.copies ? e->own.addr : e->addr);
+	set_held(t, in, held, e->own.copies ? e->own.addr : e->addr);
 	table_set(t, S_CUT, e->n > TEXT_KEPT);
 }
 
@@ -143,6 +166,7 @@ void build_strings(struct report *r, const struct report_input *in)
 	const struct strings *s = in->strings;
 	static const char title[] = "STRINGS THAT REPEAT";
 	size_t n = s ? s->n : 0;
+	struct holder held;
 	struct table *t;
 
 	/* The sentence says that there is nothing. */
@@ -150,8 +174,13 @@ void build_strings(struct report *r, const struct report_input *in)
 		t = report_add(r, SECTION_STRINGS, "strings", title,
 			       string_columns, S_COLUMNS);
 		t->more = "other texts";
+		if (in->reach && n)
+			holder_init(&held, in->reach->g);
 		for (size_t i = 0; i < n; i++)
-			add_string(t, &s->items[i]);
+			add_string(t, in, &s->items[i],
+				   in->reach ? &held : NULL);
+		if (in->reach && n)
+			holder_fini(&held);
 		/* A total is of all. */
 		if (n && n == s->distinct) {
 			table_add_total(t);

@@ -14,7 +14,7 @@ cat >prog.c <<'END'
 #include <unistd.h>
 
 enum { N = 40000 };
-static char *all[N], *mapped;
+static char *all[N], *mapped, *texts[3];
 static pthread_barrier_t barrier;
 
 static void *work(void *unused)
@@ -45,7 +45,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < N; i++)
 		all[i] = memset(malloc(24 + i % 900), 2, 24);
 	for (int i = 0; i < 3; i++)
-		strcpy(malloc(40), "a text that occurs three times");
+		texts[i] = strcpy(malloc(40),
+				  "a text that occurs three times");
 	/* Most pages are held by blocks, or could go back. */
 	keep = strcmp(argv[1], "wait") ? 4 : 1000;
 	for (int i = 0; i < N; i++)
