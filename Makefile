@@ -17,7 +17,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	alloc_glibc tcmalloc_find tcmalloc_table tcmalloc_walk alloc_tcmalloc \
 	zend_find zend_walk alloc_zend
 ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill damage standout \
-	index roots scan weak edges graph rings reach refs dominate retain \
+	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
 	census_scan census_name census

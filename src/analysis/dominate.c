@@ -197,12 +197,12 @@ static void each_row(struct builder *b,
 
 static void invert(struct builder *b)
 {
-	b->in_off = mem_map_huge(places_bytes(b, sizeof(*b->in_off)));
+	b->in_off = mem_map(places_bytes(b, sizeof(*b->in_off)));
 	each_row(b, count_row);
 	for (uint32_t p = 0; p < b->d->n; p++)
 		b->in_off[p + 1] += b->in_off[p];
 	b->in_bytes = ((size_t)b->in_off[b->d->n] + 1) * sizeof(*b->in);
-	b->in = mem_map_huge(b->in_bytes);
+	b->in = mem_map(b->in_bytes);
 	each_row(b, fill_row);
 }
 /* ---- dominators ---- */
@@ -278,9 +278,9 @@ void dominate_init(struct dominate *d, const struct dominate_graph *g)
 
 	*d = (struct dominate){ 0 };
 	d->bytes = places_bytes(&b, sizeof(*d->places));
-	d->places = mem_map_huge(d->bytes);
-	b.place = mem_map_huge(place_bytes);
-	b.work = mem_map_huge(places_bytes(&b, sizeof(*b.work)));
+	d->places = mem_map(d->bytes);
+	b.place = mem_map(place_bytes);
+	b.work = mem_map(places_bytes(&b, sizeof(*b.work)));
 	search(&b);
 	invert(&b);
 	mem_unmap(b.place, place_bytes);

@@ -363,6 +363,22 @@ static bool has_fast(void)
 }
 #endif
 
+/*
+ * Address space for as many edges as there can be, if the kernel has it: to
+ * grow means to copy, and to lose large pages.
+ */
+static void reserve(struct edges *e)
+{
+	uint64_t words = EDGES_MIN;
+
+	for (size_t i = 0; i < e->n_pieces; i++)
+		words += e->pieces[i].n / e->pieces[i].word;
+	words = min_u64(words, e->max_edges);
+	e->dst = mem_map_maybe(words * sizeof(*e->dst));
+	if (e->dst)
+		e->cap = words;
+}
+
 void *edges_run(void *arg)
 {
 	struct edges *e = arg;
@@ -370,6 +386,7 @@ void *edges_run(void *arg)
 	void (*window)(struct edges *, const struct edges_piece *, uint64_t,
 		       uint64_t) = has_fast() ? window_fast : window_plain;
 
+	reserve(e);
 	e->next = e->first;
 	for (size_t i = 0; i < e->n_pieces; i++) {
 		const struct edges_piece *p = &e->pieces[i];

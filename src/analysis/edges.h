@@ -45,6 +45,7 @@ struct edges {
 	/* The result; what is owned is freed by edges_fini(). */
 	uint32_t *dst;		/* owned, cap * 4 bytes from mem_map */
 	size_t n, cap;
+	uint32_t shift;		/* how many edges are before them, at last */
 	bool too_many;
 	struct weak_census census;	/* what edges_count() counted */
 	struct edges_text *text;	/* owned */

@@ -276,28 +276,56 @@ static void take_census(struct builder *b)
 
 /* ---- one graph ---- */
 
-/* The second job's edges go behind those of the first. */
+/* Behind the first job's edges come those of the second. */
+static void *shift_rows(void *arg)
+{
+	struct edges *second = arg;
+
+	for (uint32_t i = second->first; i < second->end; i++)
+		second->off[i] += second->shift;
+	return NULL;
+}
+
+/* All edges in one array with room for one more. */
+static uint32_t *append(struct edges *first, struct edges *second)
+{
+	size_t size = sizeof(*first->dst);
+	size_t have = first->cap * size, used = first->n * size;
+	size_t more = second->n * size;
+	size_t want = used + more + MEM_APPEND_ROOM;
+
+	if (want > have)
+		first->dst = mem_map_grow(first->dst, have, want);
+	have = max_u64(have, want);
+	if (more) {
+		mem_map_shrink(second->dst, second->cap * size, more);
+		mem_map_append(first->dst, used, second->dst, more);
+		second->dst = NULL;
+		second->cap = 0;
+	}
+	return mem_map_shrink(first->dst, have, used + more + size);
+}
+
 static void join_edges(struct builder *b)
 {
 	struct graph *g = b->g;
 	struct edges *first = &b->jobs[0], *second = &b->jobs[1];
-	uint32_t shift = (uint32_t)first->n;
-	size_t n = first->n + (b->n_jobs == 2 ? second->n : 0);
+	pthread_t thread;
+	bool started = false;
 
-	g->dst_bytes = (n + 1) * sizeof(*g->dst);
-	g->dst = mem_map_grow(first->dst, first->cap * sizeof(*g->dst),
-			      g->dst_bytes);
+	second->shift = (uint32_t)first->n;
+	g->n_edges = (uint32_t)(first->n + second->n);
+	g->off[g->n_nodes] = g->n_edges;
+	if (b->n_jobs == 2)
+		started = !pthread_create(&thread, NULL, shift_rows, second);
+	g->dst = append(first, second);
+	g->dst_bytes = ((size_t)g->n_edges + 1) * sizeof(*g->dst);
 	first->dst = NULL;
 	first->cap = 0;
-	g->n_edges = (uint32_t)n;
-	g->off[g->n_nodes] = (uint32_t)n;
-	if (b->n_jobs < 2)
-		return;
-	if (second->n)
-		memcpy(g->dst + shift, second->dst,
-		       second->n * sizeof(*g->dst));
-	for (uint32_t i = second->first; i < second->end; i++)
-		g->off[i] += shift;
+	if (started)
+		pthread_join(thread, NULL);
+	else
+		shift_rows(second);
 }
 
 static bool is_string(const struct builder *b, uint32_t block)
@@ -440,7 +468,7 @@ static bool prepare(struct graph *g, const struct heap *h,
 	/* A list of nodes to visit will be as long. */
 	if (index_bytes(&g->ix) + 2 * g->off_bytes > max_bytes)
 		return too_large(err, max_bytes);
-	g->off = mem_map_huge(g->off_bytes);
+	g->off = mem_map(g->off_bytes);
 	return true;
 }
 

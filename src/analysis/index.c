@@ -335,7 +335,7 @@ static bool make_words(struct index *ix, const struct heap *h,
 	ix->n_words = ix->n_leaves << ix->leaf_shift;
 	if (words_bytes(ix) + bytes > max_bytes)
 		return too_large(err, words_bytes(ix) + bytes, max_bytes);
-	ix->words = mem_map_huge(words_bytes(ix));
+	ix->words = mem_map(words_bytes(ix));
 	ix->leaf_unit = mem_zalloc(ix->n_leaves * sizeof(*ix->leaf_unit));
 	for (size_t i = 0; i < h->n_extents; i++)
 		if (has_blocks(&h->extents[i]))

@@ -108,6 +108,27 @@ static inline bool index_starts(const struct index *ix, uint64_t off)
 		(off >> ix->shift & 63) & 1;
 }
 
+/*
+ * How far behind the start at base + off the next start, or fence, is; 0 if
+ * that is not among the granules that lie next to it, at most 128.
+ */
+static inline uint64_t index_near(const struct index *ix, uint64_t off)
+{
+	const struct index_word *w = index_word_at(ix,
+		ix->units[off >> INDEX_UNIT_SHIFT], off);
+	unsigned bit = off >> ix->shift & 63;
+	uint64_t bits = w->starts >> bit >> 1;
+
+	if (bits)
+		return (uint64_t)(1 + __builtin_ctzll(bits)) << ix->shift;
+	/* Not behind the leaf's last word. */
+	if (!(((off >> (6 + ix->shift)) + 1) &
+	      ((UINT64_C(1) << ix->leaf_shift) - 1)) || !w[1].starts)
+		return 0;
+	return (uint64_t)(64 - bit + (unsigned)__builtin_ctzll(w[1].starts))
+		<< ix->shift;
+}
+
 /* The allocator's own bytes before the start, or fence, at base + off. */
 static inline uint64_t index_own(const struct index *ix, uint64_t off)
 {

@@ -4,28 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/mark.h"
 #include "analysis/rings.h"
 #include "base/mem.h"
-
-/* A weak or spare edge met on the way, whose target was not marked. */
-struct later {
-	uint32_t from, to;	/* to as in graph.dst */
-};
-
-struct marker {
-	struct reach *r;
-	const struct graph *g;
-	uint64_t *mark;		/* owned; bits by node */
-	uint32_t *queue;	/* owned by reach */
-	size_t head, tail;
-	uint32_t put_off;	/* GRAPH_WEAK, SPARE: edges for later */
-	bool clusters;		/* seeds are handed on */
-	struct later *later;	/* owned */
-	size_t n_later, cap_later;
-};
-
-/* How far ahead of use: found by measurement, anything near is as good. */
-enum { AHEAD_OFF = 24, AHEAD_ROW = 12 };
 
 const char *reach_grade_name(enum reach_grade grade)
 {
@@ -55,73 +36,23 @@ static bool bit(const uint64_t *bits, uint32_t i)
 	return bits[i >> 6] >> (i & 63) & 1;
 }
 
-static void set_bit(uint64_t *bits, uint32_t i)
-{
-	bits[i >> 6] |= UINT64_C(1) << (i & 63);
-}
-
 /* ---- marking ---- */
 
-static void visit(struct marker *m, uint32_t from, uint32_t edge)
-{
-	uint32_t to = edge & GRAPH_NODE;
-
-	if (bit(m->mark, to))
-		return;
-	if (edge & m->put_off) {
-		MEM_PUSH(m->later, m->n_later, m->cap_later) =
-			(struct later){ from, edge };
-		return;
-	}
-	set_bit(m->mark, to);
-	m->queue[m->tail++] = to;
-	if (m->clusters)
-		m->r->seed[to] = m->r->seed[from];
-}
-
-static void drain(struct marker *m)
+static void mark_roots(struct mark *m)
 {
 	const struct graph *g = m->g;
-
-	while (m->head < m->tail) {
-		uint32_t node = m->queue[m->head];
-
-		if (m->head + AHEAD_OFF < m->tail)
-			__builtin_prefetch(
-				&g->off[m->queue[m->head + AHEAD_OFF]]);
-		if (m->head + AHEAD_ROW < m->tail)
-			__builtin_prefetch(&g->dst[
-				g->off[m->queue[m->head + AHEAD_ROW]]]);
-		m->head++;
-		for (uint32_t e = g->off[node]; e < g->off[node + 1]; e++)
-			visit(m, node, g->dst[e]);
-	}
-	m->head = m->tail = 0;
-}
-
-/* A block that begins a cluster, held by a word of a node. */
-static void begin_cluster(struct marker *m, uint32_t node, uint32_t to)
-{
-	if (bit(m->mark, to))
-		return;
-	m->r->seed[to] = to;
-	m->r->holder[to] = node;
-	set_bit(m->mark, to);
-	m->queue[m->tail++] = to;
-}
-
-static void mark_roots(struct marker *m)
-{
-	const struct graph *g = m->g;
+	uint32_t *nodes = NULL;
+	size_t n = 0, cap = 0;
 
 	for (size_t i = 0; i < g->roots.n; i++)
 		if (g->roots.items[i].kind != ROOT_STALE)
-			m->queue[m->tail++] = graph_root_node(g, i);
-	drain(m);
+			MEM_PUSH(nodes, n, cap) = graph_root_node(g, i);
+	mark_from(m, nodes, n);
+	free(nodes);
 }
 
 /* What stale stack words point to is for later. */
-static void mark_stale(struct marker *m)
+static void mark_stale(struct mark *m)
 {
 	const struct graph *g = m->g;
 
@@ -131,59 +62,57 @@ static void mark_stale(struct marker *m)
 		if (g->roots.items[i].kind != ROOT_STALE)
 			continue;
 		for (uint32_t e = g->off[node]; e < g->off[node + 1]; e++)
-			if (!bit(m->mark, g->dst[e] & GRAPH_NODE))
-				MEM_PUSH(m->later, m->n_later, m->cap_later) =
-					(struct later){ node, g->dst[e] };
+			MEM_PUSH(m->later, m->n_later, m->cap_later) =
+				(struct mark_edge){ node, g->dst[e] };
 	}
 }
 
-/* Follow the edges put off, but for those that are still to be. */
-static void mark_later(struct marker *m)
+/*
+ * Follow the edges put off, but for those that are still to be.  Each begins a
+ * cluster, held by a word of a node, unless an earlier one led there.
+ */
+static void mark_later(struct reach *r, struct mark *m)
 {
-	size_t n = m->n_later, kept = 0;
+	uint32_t *nodes = NULL;
+	size_t n = 0, cap = 0, kept = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct later l = m->later[i];
+	for (size_t i = 0; i < m->n_later; i++) {
+		uint32_t to = m->later[i].to & GRAPH_NODE;
 
-		if (l.to & m->put_off)
-			m->later[kept++] = l;
-		else
-			begin_cluster(m, l.from, l.to & GRAPH_NODE);
+		if (mark_is(m, to) || r->seed[to] == to)
+			continue;
+		if (m->later[i].to & m->put_off) {
+			m->later[kept++] = m->later[i];
+			continue;
+		}
+		r->seed[to] = to;
+		r->holder[to] = m->later[i].from;
+		MEM_PUSH(nodes, n, cap) = to;
 	}
 	m->n_later = kept;
-	drain(m);
-}
-
-static size_t bits_bytes(uint32_t n)
-{
-	return ((size_t)n / 64 + 1) * sizeof(uint64_t);
-}
-
-static uint64_t *copy_bits(const uint64_t *bits, uint32_t n)
-{
-	return memcpy(mem_alloc(bits_bytes(n)), bits, bits_bytes(n));
+	mark_from(m, nodes, n);
+	free(nodes);
 }
 
 static void mark_all(struct reach *r)
 {
-	const struct graph *g = r->g;
-	struct marker m = { .r = r, .g = g, .queue = r->queue };
+	struct mark m;
 
-	m.mark = mem_zalloc(bits_bytes(g->n_nodes));
+	mark_init(&m, r->g);
 	m.put_off = GRAPH_WEAK | GRAPH_SPARE;
 	mark_roots(&m);
-	r->live = copy_bits(m.mark, g->ix.n);
+	r->live = mark_bits(&m);
 
-	m.clusters = true;
+	m.seed = r->seed;
 	m.put_off = GRAPH_WEAK;
-	mark_later(&m);
-	r->possible = copy_bits(m.mark, g->ix.n);
+	mark_later(r, &m);
+	r->possible = mark_bits(&m);
 
 	m.put_off = 0;
 	mark_stale(&m);
-	mark_later(&m);
-	r->likely = m.mark;
-	free(m.later);
+	mark_later(r, &m);
+	r->likely = mark_bits(&m);
+	mark_fini(&m);
 }
 
 enum reach_grade reach_grade(const struct reach *r, uint32_t block)
@@ -334,23 +263,37 @@ static int by_bytes(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
+/* What blocks begin with is on its way before the first is looked at. */
+static void add_lost(struct grouper *gr, uint32_t first, uint64_t lost,
+		     size_t *cursor)
+{
+	struct space *sp = gr->r->g->sp;
+	vaddr addr[64];
+	size_t n = 0;
+
+	for (uint64_t bits = lost; bits; bits &= bits - 1) {
+		uint32_t block = first + (uint32_t)__builtin_ctzll(bits);
+		const uint8_t *bytes;
+
+		addr[n] = index_addr_next(&gr->r->g->ix, cursor, block);
+		bytes = space_view(sp, addr[n++], sp->word);
+		if (bytes)
+			__builtin_prefetch(bytes);
+	}
+	n = 0;
+	for (uint64_t bits = lost; bits; bits &= bits - 1)
+		add_to_group(gr, first + (uint32_t)__builtin_ctzll(bits),
+			     addr[n++]);
+}
+
 static void make_groups(struct reach *r, struct heap *h)
 {
 	const struct index *ix = &r->g->ix;
 	struct grouper gr = { .r = r, .h = h };
 	size_t cursor = 0;
 
-	for (uint32_t w = 0; w <= ix->n / 64; w++) {
-		uint64_t lost = ix->used[w] & ~r->live[w];
-
-		for (; lost; lost &= lost - 1) {
-			uint32_t block = w * 64 +
-				(uint32_t)__builtin_ctzll(lost);
-
-			add_to_group(&gr, block,
-				     index_addr_next(ix, &cursor, block));
-		}
-	}
+	for (uint32_t w = 0; w <= ix->n / 64; w++)
+		add_lost(&gr, w * 64, ix->used[w] & ~r->live[w], &cursor);
 	if (r->n_groups)
 		qsort(r->groups, r->n_groups, sizeof(*r->groups), by_bytes);
 	free(gr.slots);
@@ -366,12 +309,9 @@ void reach_init(struct reach *r, const struct graph *g, struct heap *h,
 	progress_phase(progress, "marking what can be reached");
 	*r = (struct reach){ .g = g };
 	r->node_bytes = ((size_t)g->n_nodes + 1) * sizeof(uint32_t);
-	r->queue = mem_map_huge(r->node_bytes);
 	r->seed = mem_map(r->node_bytes);
 	r->holder = mem_map(r->node_bytes);
 	mark_all(r);
-	mem_unmap(r->queue, r->node_bytes);
-	r->queue = NULL;
 	rings_find(&rings, g, r->live, r->possible);
 	r->indirect = rings.indirect;
 	r->cycle = rings.cycle;

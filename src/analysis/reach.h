@@ -13,9 +13,8 @@
  * refers to, *indirect* one that hangs on another, *cycle* one of a ring that
  * nothing outside refers to.
  *
- * Cost.  Marking goes breadth first over the graph, some 15 ns an edge; four
- * bytes for each node and a few bits.  Kinds cost in proportion to what is not
- * live.
+ * Cost.  Marking (mark.h) takes some 15 ns an edge, a byte for each node and a
+ * few bits.  Kinds cost in proportion to what is not live.
  */
 #ifndef ANALYSIS_REACH_H
 #define ANALYSIS_REACH_H
@@ -69,7 +68,6 @@ struct reach {
 	uint32_t *seed;		/* the one of their cluster that is held */
 	uint32_t *holder;	/* of a seed: the node with the word */
 	size_t node_bytes;
-	uint32_t *queue;	/* owned; used while marking */
 };
 
 void reach_init(struct reach *r, const struct graph *g, struct heap *h,

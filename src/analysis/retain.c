@@ -153,7 +153,7 @@ static void find_sizes(struct builder *b)
 	const struct index *ix = &b->g->ix;
 	size_t cursor = 0;
 
-	b->size = mem_map_huge(((size_t)ix->n + 1) * sizeof(*b->size));
+	b->size = mem_map(((size_t)ix->n + 1) * sizeof(*b->size));
 	for (uint32_t w = 0; w <= ix->n / 64; w++) {
 		uint64_t used = ix->used[w];
 
@@ -192,9 +192,9 @@ static size_t tree_bytes(const struct builder *b, size_t size)
 /* A dominator has a lower place: from the last one on, all is added up. */
 static void add_up(struct builder *b)
 {
-	b->bytes = mem_map_huge(tree_bytes(b, sizeof(*b->bytes)));
-	b->largest = mem_map_huge(tree_bytes(b, sizeof(*b->largest)));
-	b->blocks = mem_map_huge(tree_bytes(b, sizeof(*b->blocks)));
+	b->bytes = mem_map(tree_bytes(b, sizeof(*b->bytes)));
+	b->largest = mem_map(tree_bytes(b, sizeof(*b->largest)));
+	b->blocks = mem_map(tree_bytes(b, sizeof(*b->blocks)));
 	for (uint32_t p = b->tree.n - 1; p > 0; p--) {
 		uint32_t up = b->tree.places[p].dominator;
 		bool group = b->tree.places[p].node & DOMINATE_GROUP;
@@ -263,7 +263,7 @@ static void share_out(struct builder *b)
 	struct retain *r = b->r;
 
 	r->bytes_size = ((size_t)b->g->ix.n + 1) * sizeof(*r->bytes);
-	r->bytes = mem_map_huge(r->bytes_size);
+	r->bytes = mem_map(r->bytes_size);
 	for (uint32_t p = 1; p < b->tree.n; p++) {
 		uint32_t node = b->tree.places[p].node;
 		struct tally t = { b->blocks[p], b->bytes[p] };

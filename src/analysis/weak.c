@@ -306,9 +306,15 @@ static bool usable(const struct index *ix, uint64_t off, uint64_t bytes)
 	       index_number(ix, last) == index_number(ix, off);
 }
 
-/* Was the block asked for so many bytes? */
+/* Was the block that starts at off asked for so many bytes? */
 static bool fits(const struct index *ix, uint64_t off, uint64_t bytes)
 {
+	uint64_t size = index_near(ix, off);
+
+	/* Mostly there is no need to go far, which costs a cache line. */
+	if (size)
+		return bytes && bytes + ix->own <= size &&
+		       bytes + SLACK_MAX + ix->own > size;
 	return usable(ix, off, bytes) && !usable(ix, off, bytes + SLACK_MAX);
 }
 

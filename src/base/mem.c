@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* A large page; twice as much is enough to align one. */
+enum { HUGE = MEM_APPEND_ROOM / 2 };
+
 static void __attribute__((noreturn)) exhausted(size_t size)
 {
 	fprintf(stderr, "heapcore: out of memory: wanted %zu bytes more\n",
@@ -62,15 +65,19 @@ char *mem_printf(const char *fmt, ...)
 	return text;
 }
 
+void *mem_map_maybe(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 void *mem_map(size_t size)
 {
-	void *p;
+	void *p = size ? mem_map_maybe(size) : NULL;
 
-	if (!size)
-		return NULL;
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p == MAP_FAILED)
+	if (!p && size)
 		exhausted(size);
 	return p;
 }
@@ -94,6 +101,18 @@ void *mem_map_grow(void *pages, size_t old_size, size_t new_size)
 	if (p == MAP_FAILED)
 		exhausted(new_size - old_size);
 	return p;
+}
+
+void mem_map_append(void *pages, size_t used, void *src, size_t size)
+{
+	char *to = (char *)pages + used;
+	char *at = (char *)round_up((uintptr_t)to, HUGE);
+
+	/* Large pages stay large if both are aligned alike. */
+	at += (uintptr_t)src & (HUGE - 1);
+	if (mremap(src, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
+		exhausted(size);
+	memmove(to, at, size);
 }
 
 void mem_unmap(void *pages, size_t size)

@@ -24,10 +24,19 @@ char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
  * with mem_unmap and the same size.  A size of 0 gives NULL.
  */
 void *mem_map(size_t size);
+/* The same; NULL if the kernel does not promise so much.  Size is not 0. */
+void *mem_map_maybe(size_t size);
 /* The same in large pages where the kernel has them; for what fills up. */
 void *mem_map_huge(size_t size);
 /* The same with more room; the pages may move, the new ones are zeroed. */
 void *mem_map_grow(void *pages, size_t old_size, size_t new_size);
+/*
+ * Moves size bytes of src, which are no more then, behind the first used bytes
+ * of pages, which have MEM_APPEND_ROOM more than both need.  The kernel
+ * moves the pages, no new ones are needed.
+ */
+enum { MEM_APPEND_ROOM = 4 << 20 };
+void mem_map_append(void *pages, size_t used, void *src, size_t size);
 void mem_unmap(void *pages, size_t size);
 /* Gives the tail back; the pages do not move. new_size is not 0. */
 void *mem_map_shrink(void *pages, size_t old_size, size_t new_size);
