@@ -64,6 +64,17 @@ static bool begin_columns(struct trace *t, struct stream *s)
 	return true;
 }
 
+/* The chunk before the one that is next. */
+static void let_go_last(const struct trace *t, const struct stream *s)
+{
+	const struct chunk_ref *c;
+
+	if (s->next_chunk < 2)
+		return;
+	c = &t->chunks[s->chunks[s->next_chunk - 2]];
+	trace_let_go(t, c->offset, c->offset + c->stored);
+}
+
 /* The next chunk of the stream that can be used. */
 static bool begin_chunk(struct trace *t, struct stream *s)
 {
@@ -71,6 +82,7 @@ static bool begin_chunk(struct trace *t, struct stream *s)
 		const struct chunk_ref *c =
 			&t->chunks[s->chunks[s->next_chunk++]];
 
+		let_go_last(t, s);
 		if (!trace_payload(t, c, &s->in, &s->plain))
 			continue;
 		s->in_chunk = true;

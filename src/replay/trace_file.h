@@ -150,6 +150,9 @@ void trace_complain(struct trace *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool trace_payload(struct trace *t, const struct chunk_ref *c,
 		   struct bytes *ret, uint8_t **ret_owned);
 
+/* What was mapped of these bytes need not stay in memory. */
+void trace_let_go(const struct trace *t, uint64_t from, uint64_t to);
+
 /* trace_log.c: chunks of the log and of stacks. */
 void trace_load_log(struct trace *t, const struct chunk_ref *c);
 void trace_load_stacks(struct trace *t, const struct chunk_ref *c);

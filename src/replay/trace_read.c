@@ -15,7 +15,8 @@
 #include "base/mem.h"
 #include "replay/trace_file.h"
 
-enum { BATCH = 1024 };
+enum { BATCH = 1024, LET_GO = 64 << 10, LET_GO_BEHIND = 8 << 20,
+	LET_GO_CHUNKS = 64 };
 
 #if defined(__x86_64__)
 static __attribute__((target("sse4.2"))) uint32_t
@@ -111,6 +112,19 @@ bool trace_payload(struct trace *t, const struct chunk_ref *c,
 	return true;
 }
 
+/*
+ * The kernel brings in pages by groups of 64 KiB: all of those that touch the
+ * range.  One that is wanted again comes from the page cache.
+ */
+void trace_let_go(const struct trace *t, uint64_t from, uint64_t to)
+{
+	from -= from % LET_GO;
+	to = min_u64(round_up(to, LET_GO), t->size);
+	if (from < to)
+		madvise((void *)(uintptr_t)(t->map + from), to - from,
+			MADV_DONTNEED);
+}
+
 static bool chunk_at(const struct trace *t, uint64_t at,
 		     struct trace_chunk *ret)
 {
@@ -130,6 +144,8 @@ static uint64_t search(const struct trace *t, uint64_t at)
 
 	for (; at < t->size && t->size - at >= TRACE_CHUNK_SIZE;
 	     at += TRACE_CHUNK_ALIGN) {
+		if (at % LET_GO_BEHIND < TRACE_CHUNK_ALIGN)
+			trace_let_go(t, at - min_u64(at, LET_GO_BEHIND), at);
 		memcpy(&magic, t->map + at, sizeof(magic));
 		if (magic == TRACE_CHUNK_MAGIC && chunk_at(t, at, &h))
 			return at;
@@ -182,6 +198,8 @@ static void find_chunks(struct trace *t, uint64_t at)
 			continue;
 		}
 		add_chunk(t, at, &h);
+		if (t->n_chunks % LET_GO_CHUNKS == 0)
+			trace_let_go(t, 0, at);
 		size = TRACE_CHUNK_SIZE + (uint64_t)h.stored;
 		if (h.room >= size)
 			size = h.room;
@@ -350,6 +368,7 @@ static bool load(struct trace *t, int fd, struct err *err)
 			trace_load_log(t, &t->chunks[i]);
 		else if (t->chunks[i].type == TRACE_STACKS)
 			trace_load_stacks(t, &t->chunks[i]);
+	trace_let_go(t, 0, t->size);
 	find_streams(t);
 	fill_info(t);
 	t->at_open = t->damage;

@@ -3,6 +3,7 @@
  * The format of traces, in both directions: what the reader makes of chunks
  * built by hand, of damage, and of what the writer writes.
  */
+#include "base/rand.h"
 #include "check.h"
 
 #include <fcntl.h>
@@ -934,4 +935,65 @@ TEST(imports_of_damaged_text)
 		import_text(text, n, &in, &events);
 		CHECK(events < 100);
 	}
+}
+
+/* Of the file mapped into us, in KiB; UINT64_MAX: not known. */
+static uint64_t file_pages(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long kib;
+	char line[200];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "RssFile: %llu", &kib) == 1) {
+			fclose(f);
+			return kib;
+		}
+	if (f)
+		fclose(f);
+	return UINT64_MAX;
+}
+
+/*
+ * Some 20 MB that do not compress, read from end to end: what was read does
+ * not stay in memory, neither from opening nor from reading.
+ */
+TEST(memory_does_not_follow_the_file)
+{
+	struct trace_writer *w = new_writer("long.trace");
+	struct trace_event e = { .kind = TRACE_MALLOC };
+	const struct trace_event *got;
+	uint64_t before = file_pages(), most = 0, events = 0;
+	struct trace *t;
+	struct rand r;
+	struct err err;
+	size_t n;
+
+	if (!CHECK(w))
+		return;
+	rand_init(&r, 7, 7);
+	for (uint64_t i = 0; i < 2000000; i++) {
+		e.tick = i * 100;
+		e.addr = 16 + i % 5000 * 16;
+		e.kind = i / 5000 % 2 ? TRACE_FREE : TRACE_MALLOC;
+		e.size = e.kind == TRACE_FREE ? 0 : rand_u64(&r) >> 16;
+		trace_writer_event(w, &e);
+	}
+	if (!CHECK(trace_writer_close(w, &err)))
+		return;
+	t = trace_open("long.trace", &err);
+	if (!CHECK(t))
+		return;
+	CHECK(trace_info(t)->file_size > 6 << 20);
+	most = file_pages();
+	for (uint64_t i = 0; (n = trace_read(t, &got)); i++) {
+		events += n;
+		if (i % 64 == 0)
+			most = max_u64(most, file_pages());
+	}
+	CHECK_U64(events, 2000000);
+	if (before != UINT64_MAX)
+		CHECK(most < before + (2 << 10));
+	trace_close(t);
+	unlink("long.trace");
 }
