@@ -210,6 +210,26 @@ killed() {
 }
 ok "heapcore killed $kills times: nothing is held" killed
 
+# The same with --fork: no child is left either, not even a dead one.
+children() { cat "/proc/$pid/task"/*/children 2>/dev/null; }
+no_children() { [ -z "$(children)" ]; }
+killed_forking() {
+	for i in $(seq "$kills"); do
+		"$HEAPCORE" snapshot -q --fork --force -o forked -p "$pid" \
+			2>/dev/null &
+		victim=$!
+		sleep "0.0$((i * 13 % 60 + 5))"
+		kill -KILL $victim 2>/dev/null || :
+		wait $victim || :
+		free_again && until_ok no_children || return
+		before=$(cpu)
+		until_ok ran || return
+	done
+}
+if [ "$(uname -m)" = x86_64 ]; then
+	ok "--fork: killed $kills times: nothing is left" killed_forking
+fi
+
 interrupted() {
 	for signal in INT TERM HUP; do
 		"$HEAPCORE" analyze -q -p "$pid" >/dev/null 2>&1 &
