@@ -319,6 +319,29 @@ static void add_note(struct compare *c, unsigned side, const char *code,
 	c->complete = false;
 }
 
+/* One that tells of what was not asked for, or of both sides. */
+static void add_hint(struct compare *c, unsigned side, const char *code,
+		     const char *text)
+{
+	bool complete = c->complete;
+
+	add_note(c, side, code, "%s", text);
+	c->notes[c->n_notes - 1].harmless = true;
+	c->complete = complete;
+}
+
+static void missing_list(struct compare *c, unsigned side, unsigned list)
+{
+	AUTO_FREE char *text = mem_printf("it has no %s: these are not "
+					  "compared", lists[list].people);
+
+	/* A report has them only where they were asked for. */
+	if (lists[list].may_lack)
+		add_hint(c, side, "missing-list", text);
+	else
+		add_note(c, side, "missing-list", "%s", text);
+}
+
 /* Rows that lack what each row of that list has. */
 static void check_rows(struct compare *c, unsigned side,
 		       enum compare_list list)
@@ -384,8 +407,7 @@ static void check_side(struct compare *c, unsigned side)
 		if (s->has[i])
 			check_rows(c, side, i);
 		else if (!lists[i].may_lack || other)
-			add_note(c, side, "missing-list", "it has no %s: "
-				 "these are not compared", lists[i].people);
+			missing_list(c, side, i);
 	}
 	check_filtered(c, side);
 	c->complete &= s->complete;
@@ -416,7 +438,6 @@ static void check_programs(struct compare *c)
 	const char *name[2];
 	size_t n[2];
 	struct str text;
-	bool complete = c->complete;
 
 	for (int i = 0; i < 2; i++) {
 		if (!knows_program(c->side[i]))
@@ -426,13 +447,11 @@ static void check_programs(struct compare *c)
 	if (n[0] == n[1] && !memcmp(name[0], name[1], n[0]))
 		return;
 	str_init(&text);
+	str_adds(&text, "these are of different programs: ");
 	str_add_escaped(&text, name[0], n[0]);
 	str_adds(&text, " and ");
 	str_add_escaped(&text, name[1], n[1]);
-	add_note(c, COMPARE_BOTH_SIDES, "program", "these are of different "
-		 "programs: %s", text.text);
-	c->notes[c->n_notes - 1].harmless = true;
-	c->complete = complete;
+	add_hint(c, COMPARE_BOTH_SIDES, "program", text.text);
 	str_fini(&text);
 }
 
