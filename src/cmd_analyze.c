@@ -356,7 +356,8 @@ static void analyse(struct run *run)
 		      (1u << SECTION_LEAKS | 1u << SECTION_STRINGS)))
 		subject_reach(s, asked, &run->progress);
 	if (asks_for_types(run) ||
-	    run->options.sections >> SECTION_TYPES & 1)
+	    run->options.sections & (1u << SECTION_TYPES |
+				     1u << SECTION_LEAKS))
 		subject_census(s, asks_for_types(run), &run->progress);
 	if (run->args.sample)
 		subject_sample(s, run->options.sample_rate,

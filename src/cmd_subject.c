@@ -377,6 +377,8 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 	}
 	census_init(&s->census, &in);
 	s->input.census = &s->census;
+	if (s->input.reach)
+		reach_group_types(&s->reach, &s->heap, &s->census.types);
 }
 
 void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,

@@ -136,6 +136,7 @@ enum reach_kind reach_kind(const struct reach *r, uint32_t block)
 struct grouper {
 	struct reach *r;
 	struct heap *h;
+	const struct types *types;	/* or NULL */
 	uint32_t *slots;	/* owned; 1 + place in groups */
 	size_t n_slots;
 };
@@ -144,11 +145,13 @@ struct grouper {
 struct group_key {
 	uint64_t size, first;
 	enum reach_grade grade;
+	uint32_t type;
 };
 
 static uint64_t key_hash(const struct group_key *k)
 {
-	uint64_t x = k->size * UINT64_C(0x9e3779b97f4a7c15) + k->first;
+	uint64_t x = (k->size + k->type * UINT64_C(0xff51afd7ed558ccd)) *
+		UINT64_C(0x9e3779b97f4a7c15) + k->first;
 
 	x = (x ^ x >> 31) * UINT64_C(0xd6e8feb86659fd93) + k->grade;
 	return x ^ x >> 29;
@@ -156,8 +159,8 @@ static uint64_t key_hash(const struct group_key *k)
 
 static bool key_is(const struct reach_group *g, const struct group_key *k)
 {
-	return g->size == k->size && g->first == k->first &&
-	       g->grade == k->grade;
+	return (k->type || g->size == k->size) && g->first == k->first &&
+	       g->grade == k->grade && g->type == k->type;
 }
 
 static void grow_slots(struct grouper *gr)
@@ -169,7 +172,9 @@ static void grow_slots(struct grouper *gr)
 	gr->slots = mem_zalloc(gr->n_slots * sizeof(*gr->slots));
 	for (size_t i = 0; i < r->n_groups; i++) {
 		const struct reach_group *g = &r->groups[i];
-		struct group_key key = { g->size, g->first, g->grade };
+		struct group_key key = {
+			g->type ? 0 : g->size, g->first, g->grade, g->type,
+		};
 		size_t at = key_hash(&key) & (gr->n_slots - 1);
 
 		while (gr->slots[at])
@@ -193,7 +198,7 @@ static struct reach_group *group_of(struct grouper *gr,
 	MEM_PUSH(r->groups, r->n_groups, r->cap_groups) =
 		(struct reach_group){
 			.size = key->size, .first = key->first,
-			.grade = key->grade,
+			.grade = key->grade, .type = key->type,
 		};
 	gr->slots[at] = (uint32_t)r->n_groups;
 	return &r->groups[r->n_groups - 1];
@@ -228,21 +233,35 @@ static void tally_add(struct tally *t, uint64_t bytes)
 	t->bytes += bytes;
 }
 
+/* The type that a group is of; 0: its name says too little. */
+static uint32_t type_of(const struct grouper *gr, uint32_t block)
+{
+	uint32_t type = gr->types ? types_of(gr->types, block) : 0;
+
+	return type && gr->types->items[type].known > TYPE_TEXT ? type : 0;
+}
+
 static void add_to_group(struct grouper *gr, uint32_t block, vaddr addr)
 {
 	struct reach *r = gr->r;
 	enum reach_kind kind = reach_kind(r, block);
+	uint64_t size = block_size(gr, addr);
 	struct group_key key = {
-		.size = block_size(gr, addr), .first = first_word(gr, addr),
-		.grade = reach_grade(r, block),
+		.type = type_of(gr, block), .grade = reach_grade(r, block),
 	};
-	struct reach_group *g = group_of(gr, &key);
+	struct reach_group *g;
 
-	tally_add(&g->total, key.size);
-	tally_add(&g->kind[kind], key.size);
-	tally_add(&r->grade[key.grade], key.size);
+	if (!key.type) {
+		key.size = size;
+		key.first = first_word(gr, addr);
+	}
+	g = group_of(gr, &key);
+	g->size = !g->total.blocks || g->size == size ? size : 0;
+	tally_add(&g->total, size);
+	tally_add(&g->kind[kind], size);
+	tally_add(&r->grade[key.grade], size);
 	if (key.grade != REACH_POSSIBLE)
-		tally_add(&r->kind[kind], key.size);
+		tally_add(&r->kind[kind], size);
 	if (!g->example || (kind == REACH_DIRECT &&
 			    g->example_kind != REACH_DIRECT)) {
 		g->example = block;
@@ -286,10 +305,11 @@ static void add_lost(struct grouper *gr, uint32_t first, uint64_t lost,
 			     addr[n++]);
 }
 
-static void make_groups(struct reach *r, struct heap *h)
+static void make_groups(struct reach *r, struct heap *h,
+			const struct types *types)
 {
 	const struct index *ix = &r->g->ix;
-	struct grouper gr = { .r = r, .h = h };
+	struct grouper gr = { .r = r, .h = h, .types = types };
 	size_t cursor = 0;
 
 	for (uint32_t w = 0; w <= ix->n / 64; w++)
@@ -300,6 +320,15 @@ static void make_groups(struct reach *r, struct heap *h)
 }
 
 /* ---- outside ---- */
+
+void reach_group_types(struct reach *r, struct heap *h,
+		       const struct types *types)
+{
+	r->n_groups = 0;
+	memset(r->grade, 0, sizeof(r->grade));
+	memset(r->kind, 0, sizeof(r->kind));
+	make_groups(r, h, types);
+}
 
 void reach_init(struct reach *r, const struct graph *g, struct heap *h,
 		struct progress *progress)
@@ -316,7 +345,7 @@ void reach_init(struct reach *r, const struct graph *g, struct heap *h,
 	r->indirect = rings.indirect;
 	r->cycle = rings.cycle;
 	r->n_cycles = rings.n_cycles;
-	make_groups(r, h);
+	make_groups(r, h, NULL);
 }
 
 void reach_fini(struct reach *r)

@@ -20,6 +20,7 @@
 #define ANALYSIS_REACH_H
 
 #include "analysis/graph.h"
+#include "analysis/types.h"
 #include "base/progress.h"
 #include "corewalk/heap.h"
 
@@ -42,9 +43,10 @@ enum { REACH_KINDS = 3 };
 const char *reach_grade_name(enum reach_grade grade);
 const char *reach_kind_name(enum reach_kind kind);
 
-/* Blocks that are not live, of one size and grade. */
+/* Blocks that are not live, of one size or type, and of one grade. */
 struct reach_group {
-	uint64_t size;		/* chunk size */
+	uint64_t size;		/* chunk size; 0: of several */
+	uint32_t type;		/* by reach_group_types(); else 0 */
 	uint64_t first;		/* first word, if in a module; else 0 */
 	enum reach_grade grade;
 	struct tally total;
@@ -73,6 +75,13 @@ struct reach {
 void reach_init(struct reach *r, const struct graph *g, struct heap *h,
 		struct progress *progress);
 void reach_fini(struct reach *r);
+
+/*
+ * Groups anew: blocks whose type has a name by that, whatever their sizes.
+ * Those that are known by shape, text or contents alone stay as they were.
+ */
+void reach_group_types(struct reach *r, struct heap *h,
+		       const struct types *types);
 
 enum reach_grade reach_grade(const struct reach *r, uint32_t block);
 enum reach_kind reach_kind(const struct reach *r, uint32_t block);

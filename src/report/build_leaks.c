@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/census.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
 #include "base/num.h"
@@ -53,6 +54,14 @@ static void set_what(struct table *t, const struct report_input *in,
 	enum type_known known = TYPE_UNKNOWN;
 	struct str name;
 
+	if (g->type) {
+		const struct type *type =
+			&in->census->types.items[g->type];
+
+		table_set_text(t, L_WHAT, type->name);
+		table_set_text(t, L_KNOWN, type_known_name(type->known));
+		return;
+	}
 	str_init(&name);
 	if (g->first)
 		known = refs_class(in->names, g->first, &name);
@@ -104,7 +113,8 @@ static void add_group(struct table *t, const struct report_input *in,
 {
 	table_row(t);
 	set_what(t, in, g);
-	table_set(t, L_SIZE, g->size);
+	if (g->size)
+		table_set(t, L_SIZE, g->size);
 	table_set(t, L_BLOCKS, g->total.blocks);
 	table_set(t, L_BYTES, g->total.bytes);
 	table_set_text(t, L_GRADE, reach_grade_name(g->grade));
@@ -256,7 +266,7 @@ void build_leaks(struct report *r, const struct report_input *in)
 				     leak_columns, L_COLUMNS);
 	const struct reach *reach = in->reach;
 
-	t->more = "other sizes";
+	t->more = "others";
 	for (size_t i = 0; reach && i < reach->n_groups; i++)
 		if (reach->groups[i].grade != REACH_POSSIBLE ||
 		    r->options->format != REPORT_TEXT)
