@@ -14,6 +14,27 @@ static void (*const namers[])(struct types *t,
 	typed_name,
 };
 
+bool census_next_only(const struct census_input *in, uint32_t *number,
+		      struct block *ret)
+{
+	const struct index *ix = in->ix;
+	uint32_t n = *number + 1;
+
+	while (n < ix->n) {
+		uint64_t bits = in->only[n >> 6] >> (n & 63);
+
+		if (!bits) {
+			n = (n | 63) + 1;
+			continue;
+		}
+		n += (uint32_t)__builtin_ctzll(bits);
+		*number = n++;
+		if (heap_find(in->heap, index_addr(ix, *number), ret))
+			return true;
+	}
+	return false;
+}
+
 /* ---- adding up ---- */
 
 static void count_block(struct census *c, uint32_t *row_of,
@@ -45,15 +66,17 @@ static int by_bytes(const void *a, const void *b)
 	return (x->type > y->type) - (x->type < y->type);
 }
 
-static void add_up(struct census *c, const struct heap *h)
+static void add_up(struct census *c, const struct census_input *in)
 {
 	uint32_t *row_of = mem_zalloc(c->types.n * sizeof(*row_of));
 	struct heap_iter it;
+	uint32_t number = 0;
 	struct block b;
 
 	c->rows = mem_alloc(c->types.n * sizeof(*c->rows));
-	heap_iter_init(&it, h);
-	while (heap_iter_next(&it, &b))
+	heap_iter_init(&it, in->heap);
+	while (in->only ? census_next_only(in, &number, &b)
+			: heap_iter_next(&it, &b))
 		if (b.state == BLOCK_USED)
 			count_block(c, row_of, &b);
 	if (c->n_rows)
@@ -68,7 +91,7 @@ void census_init(struct census *c, const struct census_input *in)
 	progress_phase(in->progress, "naming blocks");
 	for (size_t i = 0; i < countof(namers); i++)
 		namers[i](&c->types, in);
-	add_up(c, in->heap);
+	add_up(c, in);
 }
 
 void census_fini(struct census *c)

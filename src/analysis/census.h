@@ -30,6 +30,13 @@ struct census_input {
 	struct progress *progress;	/* or NULL */
 };
 
+/*
+ * The next block of in->only behind the number *number, which is 0 at first
+ * and becomes that of the block; false if there is none.
+ */
+bool census_next_only(const struct census_input *in, uint32_t *number,
+		      struct block *ret);
+
 /* Blocks of one type. */
 struct census_row {
 	uint32_t type;
@@ -42,7 +49,7 @@ struct census {
 	const struct index *ix;	/* borrowed */
 	struct census_row *rows;	/* owned; most bytes first */
 	size_t n_rows;
-	struct tally total;	/* all blocks in use */
+	struct tally total;	/* all blocks in use, or those of only */
 };
 
 void census_init(struct census *c, const struct census_input *in);

@@ -172,9 +172,21 @@ static uint64_t bytes_of(struct job *j, const struct block *b,
 	return min_u64(b->usable, p->n - (b->addr - p->start));
 }
 
-static bool is_wanted(const struct census_input *in, uint32_t number)
+static void add_block(struct job *j, const struct block *b, uint32_t number)
 {
-	return !in->only || in->only[number >> 6] >> (number & 63) & 1;
+	const uint8_t *bytes = NULL;
+	uint64_t n = bytes_of(j, b, &bytes);
+
+	j->of[number] = key_of_block(j, b, bytes, n);
+}
+
+static void run_only(struct job *j)
+{
+	uint32_t number = 0;
+	struct block b;
+
+	while (census_next_only(j->in, &number, &b))
+		add_block(j, &b, number);
 }
 
 static void *run_job(void *arg)
@@ -186,20 +198,15 @@ static void *run_job(void *arg)
 
 	heap_iter_range(&it, j->in->heap, j->from, j->to);
 	while (heap_iter_next(&it, &b)) {
-		const uint8_t *bytes = NULL;
 		uint32_t number;
-		uint64_t n;
 
 		if (b.state != BLOCK_USED || b.addr < j->from ||
 		    b.addr >= j->to)
 			continue;
 		number = index_number(ix, b.addr - ix->base);
-		if (!is_wanted(j->in, number))
-			continue;
 		if (!j->first)
 			j->first = number;
-		n = bytes_of(j, &b, &bytes);
-		j->of[number] = key_of_block(j, &b, bytes, n);
+		add_block(j, &b, number);
 	}
 	return NULL;
 }
@@ -310,7 +317,7 @@ void scan_blocks(struct scan_keys *keys, uint32_t *of,
 	struct shape_space space;
 	size_t n_pieces, n;
 	struct piece *pieces = find_pieces(in, &n_pieces);
-	vaddr middle = find_middle(in->heap);
+	vaddr middle = in->only ? 0 : find_middle(in->heap);
 	struct job jobs[JOBS];
 
 	shape_space_init(&space, in->ix, in->sp);
@@ -326,7 +333,10 @@ void scan_blocks(struct scan_keys *keys, uint32_t *of,
 	}
 	for (size_t i = 0; i < n; i++)
 		keys_init(&jobs[i].keys);
-	run(jobs, n);
+	if (in->only)
+		run_only(&jobs[0]);
+	else
+		run(jobs, n);
 	if (n == 2) {
 		join(jobs);
 		scan_keys_fini(&jobs[1].keys);
