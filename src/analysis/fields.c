@@ -483,5 +483,5 @@ const struct field *fields_get(struct fields *f, uint32_t type,
 	if (!f->of[type].known)
 		build(f, type);
 	*ret_n = f->of[type].n;
-	return f->items + f->of[type].first;
+	return f->items ? f->items + f->of[type].first : NULL;
 }

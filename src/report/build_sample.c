@@ -44,20 +44,32 @@ static size_t find_class(const struct usage *u, uint64_t size)
 	return low;
 }
 
-static void sample_classes(struct profile *p, const struct report *r,
-			   const struct report_input *in)
+/* One walk for both tables: by size class, and by type if there is a census. */
+static void take_samples(struct profile *classes, struct profile *types,
+			 const struct report *r,
+			 const struct report_input *in)
 {
+	const struct census *c = in->sampled;
 	struct sample_walk w;
 	struct sample hit;
 	struct block b;
 
-	profile_init(p, ESTIMATOR_HT);
+	profile_init(classes, ESTIMATOR_HT);
+	profile_init(types, ESTIMATOR_HT);
 	if (!in->usage->n_classes)
 		return;
 	sample_walk_init(&w, in->heap, r->options->sample_rate,
 			 r->options->sample_seed);
-	while (sample_walk_next(&w, &b, &hit))
-		profile_add(p, (uint32_t)find_class(in->usage, b.size), &hit);
+	while (sample_walk_next(&w, &b, &hit)) {
+		profile_add(classes, (uint32_t)find_class(in->usage, b.size),
+			    &hit);
+		if (c)
+			profile_add(types,
+				    types_of(&c->types,
+					     index_number(c->ix, b.addr -
+							  c->ix->base)),
+				    &hit);
+	}
 	sample_walk_fini(&w);
 }
 
@@ -109,18 +121,16 @@ static void add_rows(struct table *t, const struct profile *p,
 }
 
 static void build_classes_sample(struct report *r,
-				 const struct report_input *in)
+				 const struct report_input *in,
+				 const struct profile *profile)
 {
 	struct table *t = report_add(r, SECTION_SAMPLE, "sample",
 				     "AS A SAMPLER SEES IT", sample_columns,
 				     S_COLUMNS);
-	struct profile profile;
 
 	t->more = "other sizes";
-	sample_classes(&profile, r, in);
-	add_rows(t, &profile, in->usage, r->options->sample_rate);
+	add_rows(t, profile, in->usage, r->options->sample_rate);
 	table_sort(t, S_BYTES + ESTIMATE_EXACT, false);
-	profile_fini(&profile);
 }
 
 /* ---- by type ---- */
@@ -139,24 +149,6 @@ static const struct column type_columns[Y_COLUMNS] = {
 	[Y_KNOWN] = COLUMN("known_by", "", TEXT, .flags = COLUMN_NO_TEXT),
 };
 
-static void sample_types(struct profile *p, const struct report *r,
-			 const struct report_input *in)
-{
-	const struct index *ix = in->sampled->ix;
-	struct sample_walk w;
-	struct sample hit;
-	struct block b;
-
-	profile_init(p, ESTIMATOR_HT);
-	sample_walk_init(&w, in->heap, r->options->sample_rate,
-			 r->options->sample_seed);
-	while (sample_walk_next(&w, &b, &hit))
-		profile_add(p, types_of(&in->sampled->types,
-					index_number(ix, b.addr - ix->base)),
-			    &hit);
-	sample_walk_fini(&w);
-}
-
 /* Of mixed sizes, blocks may be missing: only bytes have an interval. */
 static void set_type(struct table *t, const struct profile_row *row,
 		     const struct tally *exact, uint64_t rate)
@@ -174,43 +166,46 @@ static void set_type(struct table *t, const struct profile_row *row,
 
 /* Rows of the census, which are exact if it was of all blocks. */
 static void build_types_sample(struct report *r,
-			       const struct report_input *in)
+			       const struct report_input *in,
+			       const struct profile *profile)
 {
 	const struct census *c = in->sampled;
 	bool exact = c == in->census;
-	struct profile profile;
 	struct table *t = report_add(r, SECTION_SAMPLE, "sample_types",
 				     "TYPES, AS A SAMPLER SEES THEM",
 				     type_columns, Y_COLUMNS);
 
 	t->more = "other types";
-	sample_types(&profile, r, in);
 	for (size_t i = 0; i < c->n_rows; i++) {
 		const struct census_row *row = &c->rows[i];
 		const struct type *type = &c->types.items[row->type];
 
 		/* Blocks that were not looked at. */
-		if (!exact && !profile_find(&profile, row->type))
+		if (!exact && !profile_find(profile, row->type))
 			continue;
 		table_row(t);
 		table_set_text(t, Y_NAME, type->name);
 		table_set_text(t, Y_KNOWN, type_known_name(type->known));
-		set_type(t, profile_find(&profile, row->type),
+		set_type(t, profile_find(profile, row->type),
 			 exact ? &row->total : NULL,
 			 r->options->sample_rate);
 	}
 	table_total_row(t);
 	table_set_text(t, Y_NAME, "total");
-	set_type(t, profile_total(&profile), exact ? &c->total : NULL,
+	set_type(t, profile_total(profile), exact ? &c->total : NULL,
 		 r->options->sample_rate);
 	table_sort(t, Y_BYTES + (exact ? ESTIMATE_EXACT : ESTIMATE_VALUE),
 		   false);
-	profile_fini(&profile);
 }
 
 void build_sample(struct report *r, const struct report_input *in)
 {
-	build_classes_sample(r, in);
+	struct profile classes, types;
+
+	take_samples(&classes, &types, r, in);
+	build_classes_sample(r, in, &classes);
 	if (in->sampled)
-		build_types_sample(r, in);
+		build_types_sample(r, in, &types);
+	profile_fini(&classes);
+	profile_fini(&types);
 }
