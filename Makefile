@@ -10,7 +10,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	cfi_read cfi_run cfi_expr cfi unwind \
 	dwarf_names dwarf_index dwarf_types dwarf_classes dwarf_locals module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
-	live_proc live_check live_stop live_pages live_note live_copy live_buffer \
+	live_proc live_check live_stop live_pages live_note live_copy live_room live_buffer \
 	live_file live_chain live_fork target_live target_mem \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \

@@ -4,7 +4,8 @@
  * things), live_proc.c (files of /proc), live_check.c (may we, and why not),
  * live_stop.c (stopping and registers), live_pages.c (where pages are),
  * live_copy.c and
- * live_buffer.c (memory into a buffer), live_file.c (bytes of mapped files),
+ * live_buffer.c (memory into a buffer), live_room.c (is there memory for that),
+ * live_file.c (bytes of mapped files),
  * live_note.c (notes as a core has them), live_fork.c (a copy that the process
  * makes of itself) and live_chain.c (how a thread that was used for that finds
  * back).  Besides them only the unit tests include this.
@@ -212,6 +213,14 @@ bool live_buffer(struct live *lv, struct err *err) MUST_CHECK;
 /* Give the segments of a later plan their places. */
 bool live_place(struct live *lv, struct err *err) MUST_CHECK;
 void live_free_buffer(struct live *lv);
+
+/* ---- live_room.c ---- */
+
+/*
+ * Bytes of memory that can be taken without swapping or being killed for it;
+ * UINT64_MAX if not known.  root is in front of /proc and /sys: "".
+ */
+uint64_t live_room(const char *root);
 
 /* ---- live_file.c ---- */
 

@@ -14,10 +14,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -131,22 +133,6 @@ static bool place_segs(struct live *lv)
 
 /* ---- making it ---- */
 
-/* Memory that the machine could give without swapping; 0 if not known. */
-static uint64_t memory_available(void)
-{
-	unsigned long long kb = 0;
-	const char *at = NULL;
-	struct str text;
-
-	str_init(&text);
-	if (live_read(AT_FDCWD, "/proc/meminfo", &text))
-		at = strstr(text.text, "MemAvailable:");
-	if (at && sscanf(at, "MemAvailable: %llu", &kb) != 1)
-		kb = 0;
-	str_fini(&text);
-	return kb * KIB;
-}
-
 static bool buffer_in_memory(struct live *lv)
 {
 	void *buf = mmap(NULL, lv->buf_size, PROT_READ | PROT_WRITE,
@@ -171,7 +157,30 @@ static bool no_room(const struct live *lv, const char *dir, uint64_t room,
 	return err_hint(err, "Give a larger place with --tmpdir=DIR.");
 }
 
-static bool buffer_in_file(struct live *lv, struct err *err)
+/* A folder in memory: what is put there counts as memory of ours. */
+static bool is_in_memory(int fd)
+{
+	struct statfs v;
+
+	return fstatfs(fd, &v) == 0 &&
+	       (v.f_type == TMPFS_MAGIC || v.f_type == RAMFS_MAGIC);
+}
+
+static bool no_memory(const struct live *lv, const char *dir, uint64_t room,
+		      struct err *err)
+{
+	char need[NUM_MAX], has[NUM_MAX];
+
+	num_format_size(need, lv->to_copy);
+	num_format_size(has, room);
+	err_set(err, ERR_SYSTEM, "%s: a copy of its memory takes %s; heapcore "
+		"may use %s of memory here, and %s is in memory too",
+		lv->core.name, need, has, dir);
+	return err_hint(err, "Give a place on a disk with --tmpdir=DIR, or a "
+			"higher memory limit to the container.");
+}
+
+static bool buffer_in_file(struct live *lv, uint64_t memory, struct err *err)
 {
 	const char *dir = temp_dir(lv->options.tmpdir);
 	struct statvfs v;
@@ -185,6 +194,8 @@ static bool buffer_in_file(struct live *lv, struct err *err)
 	if (fstatvfs(lv->buf_fd, &v) == 0 &&
 	    mul_ok(v.f_bavail, v.f_frsize, &room) && room < lv->to_copy)
 		return no_room(lv, dir, room, err);
+	if (lv->to_copy > memory / 4 * 3 && is_in_memory(lv->buf_fd))
+		return no_memory(lv, dir, memory, err);
 	if (ftruncate(lv->buf_fd, (off_t)lv->buf_size))
 		return err_system(err, "%s: cannot copy memory into %s",
 				  lv->core.name, dir);
@@ -210,12 +221,11 @@ static void set_size(struct live *lv, bool slack)
 
 static bool new_buffer(struct live *lv, bool slack, struct err *err)
 {
-	uint64_t available = memory_available();
+	uint64_t memory = live_room("");
 
 	live_free_buffer(lv);
 	set_size(lv, slack);
-	if (!lv->options.on_disk &&
-	    !(available && lv->to_copy > available / 2)) {
+	if (!lv->options.on_disk && lv->to_copy <= memory / 2) {
 		if (buffer_in_memory(lv))
 			return true;
 		/* Where address space is rationed, without slack. */
@@ -223,7 +233,7 @@ static bool new_buffer(struct live *lv, bool slack, struct err *err)
 		if (buffer_in_memory(lv))
 			return true;
 	}
-	return buffer_in_file(lv, err);
+	return buffer_in_file(lv, memory, err);
 }
 
 /* ---- filling it ---- */

@@ -299,6 +299,57 @@ else
 	skip "in other mount and pid namespaces" "no right to make them"
 fi
 
+# ---- with a memory limit ----
+
+cat >large.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(void)
+{
+	for (int i = 0; i < 1200; i++)
+		memset(malloc(100000), i, 100000);
+	for (;;)
+		pause();
+}
+END
+$CC -O0 -o large large.c
+group=/sys/fs/cgroup/memory/heapcore-test-$$ limit=memory.limit_in_bytes
+[ -d /sys/fs/cgroup/memory ] ||
+	group=/sys/fs/cgroup/heapcore-test-$$ limit=memory.max
+sleeps() { all_in S; }
+on_disk() {
+	sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0" analyze -q \
+		--only=where --tmpdir="$2" -p "$3"' "$HEAPCORE" "$group" \
+		"$TMP" "$pid" >report || return
+	grep -q 'total private memory *11[0-9]' report
+}
+in_memory() {
+	mkdir -p shm
+	unshare --mount sh -c 'mount -t tmpfs none shm &&
+		echo $$ >"$1/cgroup.procs" && exec "$0" analyze \
+		--tmpdir=shm -p "$2"' "$HEAPCORE" "$group" "$pid" \
+		>report 2>err
+	[ $? = 2 ] || return
+	cat err
+	grep -q 'takes 11.*; heapcore may use 7.*shm is in memory too' err
+}
+if [ "$(id -u)" = 0 ] && mkdir "$group" 2>/dev/null; then
+	if { echo 80M >"$group/$limit"; } 2>/dev/null; then
+		start "$TMP/large"
+		until_ok sleeps
+		ok "a container's limit: the copy goes to a disk" on_disk
+		ok "or is refused, in words" in_memory
+		kill -KILL "$pid"
+	else
+		skip "a container's memory limit" "no such control group"
+	fi
+	until_ok rmdir "$group"
+else
+	skip "a container's memory limit" "no right to make control groups"
+fi
+
 # A library that was replaced on disk is still read.
 replaced() {
 	cp "$(ldd "$TMP/threads" | sed -n 's/.*\(\/[^ ]*libc.so.6\).*/\1/p')" .
