@@ -70,7 +70,8 @@ void dup_sketch_init(struct dup_sketch *s, uint64_t heap_bytes)
 
 	while (log < SLOTS_LOG_MAX && UINT64_C(1) << log < want)
 		log++;
-	s->shift = 64 - log;
+	/* Half of them for each row. */
+	s->shift = 64 - (log - 1);
 	s->bytes = sizeof(*s->slots) << log;
 	s->slots = mem_map_huge(s->bytes);
 }
@@ -80,9 +81,15 @@ void dup_sketch_fini(struct dup_sketch *s)
 	mem_unmap(s->slots, s->bytes);
 }
 
-static uint32_t *slot_of(const struct dup_sketch *s, uint64_t hash)
+enum { ROWS = 2 };
+
+/* In each row another part of the hash decides. */
+static uint32_t *slot_of(const struct dup_sketch *s, uint64_t hash,
+			 unsigned row)
 {
-	return &s->slots[hash >> s->shift];
+	uint64_t at = (row ? hash * KEY_2 : hash) >> s->shift;
+
+	return &s->slots[((uint64_t)row << (64 - s->shift)) + at];
 }
 
 static void slot_add(uint32_t *slot, uint64_t cost)
@@ -98,17 +105,24 @@ static void slot_add(uint32_t *slot, uint64_t cost)
 }
 
 /* Can an entry of this hash have two copies and cost so much? */
-static bool slot_has(uint32_t slot, uint64_t floor)
+static bool sketch_has(const struct dup_sketch *s, uint64_t hash,
+		       uint64_t floor)
 {
-	return slot % (1 << COPIES_BITS) >= COPIES_ENOUGH &&
-	       slot >> COPIES_BITS >= min_u64(floor, COST_ENOUGH);
+	for (unsigned row = 0; row < ROWS; row++) {
+		uint32_t slot = *slot_of(s, hash, row);
+
+		if (slot % (1 << COPIES_BITS) < COPIES_ENOUGH ||
+		    slot >> COPIES_BITS < min_u64(floor, COST_ENOUGH))
+			return false;
+	}
+	return true;
 }
 
 /* ---- tables ---- */
 
 void dup_table_init(struct dup_table *t, struct dup_sketch *s)
 {
-	size_t room = (size_t)1 << (64 - s->shift);
+	size_t room = (size_t)ROWS << (64 - s->shift);
 
 	*t = (struct dup_table){ .sketch = s, .floor = FLOOR_LEAST };
 	t->room = room / SLOTS_PER_ENTRY;
@@ -169,7 +183,7 @@ static void raise_floor(struct dup_table *t, uint64_t floor)
 
 	t->floor = floor;
 	for (size_t i = 0; i < t->n; i++)
-		if (slot_has(*slot_of(t->sketch, t->entries[i].hash), floor))
+		if (sketch_has(t->sketch, t->entries[i].hash, floor))
 			t->entries[n++] = t->entries[i];
 	t->n = n;
 	rebuild_index(t);
@@ -215,7 +229,7 @@ static void take_item(struct dup_table *t, const struct dup_item *item,
 {
 	size_t place;
 
-	if (!slot_has(*slot_of(t->sketch, hash), t->floor))
+	if (!sketch_has(t->sketch, hash, t->floor))
 		return;
 	if (!find_place(t, item->bytes, item->n, hash, &place))
 		t->given_up++;
@@ -231,8 +245,9 @@ void dup_flush(struct dup_table *t)
 		if (t->second)
 			take_item(t, &t->batch[i], t->hash[i]);
 		else
-			slot_add(slot_of(t->sketch, t->hash[i]),
-				 t->batch[i].cost);
+			for (unsigned row = 0; row < ROWS; row++)
+				slot_add(slot_of(t->sketch, t->hash[i], row),
+					 t->batch[i].cost);
 	t->n_batch = 0;
 }
 
@@ -240,7 +255,8 @@ void dup_add(struct dup_table *t, const struct dup_item *item)
 {
 	uint64_t hash = hash_bytes(item->bytes, item->n);
 
-	__builtin_prefetch(slot_of(t->sketch, hash));
+	for (unsigned row = 0; row < ROWS; row++)
+		__builtin_prefetch(slot_of(t->sketch, hash, row));
 	if (!t->second) {
 		t->items++;
 		t->bytes += item->n;
@@ -282,7 +298,7 @@ void dup_merge(struct dup_table *t, const struct dup_table *other)
 		const struct dup_entry *e = &other->entries[i];
 		size_t at;
 
-		if (!slot_has(*slot_of(t->sketch, e->hash), t->floor))
+		if (!sketch_has(t->sketch, e->hash, t->floor))
 			continue;
 		if (!find_place(t, e->text, e->n, e->hash, &at)) {
 			t->given_up += e->copies;

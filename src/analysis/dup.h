@@ -5,19 +5,20 @@
  * Vocabulary.  An *item* is a byte string at a place, and costs so many bytes
  * there.  All that are equal make an *entry*.
  *
- * Two passes over the same items.  The first adds up in a *sketch*: a table of
- * fixed size with a slot for each hash, so that no slot ever has less than any
- * entry of its hash.  The second makes entries of those items alone whose slot
- * has two copies and costs the *floor* at least.  If there are more entries
- * than room, the floor doubles and those below go.  What is left was never
- * turned away and so is counted exactly; and all that cost the floor or more
- * are left.  Equal means that the bytes were compared.
+ * Two passes over the same items.  The first adds up in a *sketch*: two rows
+ * of slots, in each of which one slot stands for a hash, so that no slot ever
+ * has less than any entry of its hash.  The second makes entries of those
+ * items alone both of whose slots have two copies and cost the *floor* at
+ * least.  If there are more entries than room, the floor doubles and those
+ * below go.  What is left was never turned away and so is counted exactly; and
+ * all that cost the floor or more are left.  Equal means that the bytes were
+ * compared.
  *
  * Floor and entries do not depend on the order of items.
  *
- * Memory: 1/64 of the heap for the sketch and twice as much for entries, at
- * most 16M of a small one; no more whatever the items are.  Time: some 50 ns
- * for an item and pass, most of it waiting for memory.
+ * Memory: 1/64 to 1/32 of the heap for the sketch and twice as much for
+ * entries, at most 16M of a small one; no more whatever the items are.  Time:
+ * some 50 ns for an item and pass, most of it waiting for memory.
  *
  * Within analysis/ only.
  */

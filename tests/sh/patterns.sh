@@ -33,7 +33,7 @@ perl_core() {
 	}
 	kill 'ABRT', $$;
 	END
-	PERL_HASH_SEED=0 make_core core "$(command -v perl)" "$TMP/words.pl"
+	make_core core "$(command -v env)" PERL_HASH_SEED=0 perl "$TMP/words.pl"
 }
 
 known() {
@@ -60,6 +60,19 @@ twice() {
 		analyze again --only=strings,duplicates,patterns &&
 		cmp once again && grep -q 'STRINGS THAT REPEAT' once &&
 		grep -q 'UNUSED TAILS' once
+}
+
+# A sentence without being asked, with the figures of the table.
+sentence() {
+	analyze first --json && analyze asked --json --only=strings &&
+		python3 -c '
+import json, re
+items = json.load(open("first"))["standout"]
+rows = json.load(open("asked"))["strings"]
+said = [i["text"] for i in items if i["rule"] == "strings"]
+print(items, rows["total_saved_bytes"])
+assert said or rows["total_saved_bytes"] < 1 << 20
+assert not said or ("%d copies" % rows["total_own_blocks"]) in said[0]'
 }
 
 # No text of the process.
@@ -148,6 +161,7 @@ harmless() {
 if command -v strings >/dev/null && command -v perl >/dev/null; then
 	ok "a core of perl" perl_core
 	ok "as strings, sort and uniq count" as_strings
+	ok "a sentence without being asked" sentence
 else
 	skip "as strings, sort and uniq count" "no strings or perl"
 fi
