@@ -144,10 +144,10 @@ static void find_names(struct backtraces *b, struct debug *debug,
 
 		name->module = space_module(b->sp, name->lookup);
 		name->place = b->n_places;
-		if (!name->module)
-			continue;
 		if (!symbols_find(symbols, name->lookup, &name->symbol))
 			name->symbol = (struct symbol){ 0 };
+		if (!name->module)
+			continue;
 		m = debug_of(debug, name->module);
 		name->n_places = lines_at(b->lines, m,
 					  name->lookup - m->bias, places);

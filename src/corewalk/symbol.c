@@ -36,7 +36,7 @@ struct table {
 struct symbols {
 	struct space *sp;
 	struct debug *debug;	/* borrowed; or NULL */
-	struct table *tables;	/* owned; by module */
+	struct table *tables;	/* owned; by module; the kernel's image last */
 };
 
 /* A section header, as far as tables of symbols need it. */
@@ -51,7 +51,7 @@ struct symbols *symbols_new(struct space *sp, struct debug *debug)
 
 	s->sp = sp;
 	s->debug = debug;
-	s->tables = mem_zalloc(sp->n_modules * sizeof(*s->tables));
+	s->tables = mem_zalloc((sp->n_modules + 1) * sizeof(*s->tables));
 	return s;
 }
 
@@ -59,7 +59,7 @@ void symbols_free(struct symbols *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->sp->n_modules; i++) {
+	for (size_t i = 0; i <= s->sp->n_modules; i++) {
 		struct table *t = &s->tables[i];
 
 		for (size_t k = 0; k < t->n_files; k++)
@@ -136,17 +136,13 @@ static void read_section(struct table *t, const struct elf *elf,
 		add_symbol(t, elf, elf->data + symbols->offset + at, &names);
 }
 
-static void read_file(struct symbols *s, struct table *t,
-		      const struct module *m, const char *path)
+static void read_image(struct symbols *s, struct table *t,
+		       const struct module *m, const void *data, uint64_t size)
 {
-	struct elf elf;
 	struct section section;
-	struct file_bytes *file = &t->files[t->n_files];
+	struct elf elf;
 
-	if (!file_map(path, file))
-		return;
-	t->n_files++;
-	if (!elf_open(&elf, file->data, file->size))
+	if (!elf_open(&elf, data, size))
 		return;
 	t->bias = module_bias(m, &elf, s->sp->page);
 	for (uint32_t i = 0; i < elf.shnum; i++)
@@ -154,6 +150,17 @@ static void read_file(struct symbols *s, struct table *t,
 		    (section.type == SHT_SYMTAB ||
 		     section.type == SHT_DYNSYM))
 			read_section(t, &elf, &section);
+}
+
+static void read_file(struct symbols *s, struct table *t,
+		      const struct module *m, const char *path)
+{
+	struct file_bytes *file = &t->files[t->n_files];
+
+	if (!file_map(path, file))
+		return;
+	t->n_files++;
+	read_image(s, t, m, file->data, file->size);
 }
 
 /* ---- in order ---- */
@@ -196,18 +203,49 @@ static void read_table(struct symbols *s, struct table *t,
 	put_in_order(t);
 }
 
-bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret)
+/* What the kernel maps into each process has symbols too: [vdso]. */
+static void read_kernel(struct symbols *s, struct table *t)
+{
+	struct module m = { .start = s->sp->at_sysinfo };
+	uint64_t size;
+	const void *data = space_view_max(s->sp, m.start, &size);
+
+	t->read = true;
+	if (data)
+		read_image(s, t, &m, data, size);
+	put_in_order(t);
+}
+
+/* The table for an address; NULL if it is in none of them. */
+static const struct table *table_at(struct symbols *s, vaddr addr)
 {
 	const struct module *m = space_module(s->sp, addr);
+	const struct seg *seg;
 	struct table *t;
+
+	if (m) {
+		t = &s->tables[m - s->sp->modules];
+		if (!t->read)
+			read_table(s, t, m);
+		return t;
+	}
+	seg = space_seg(s->sp, addr);
+	if (!seg || !seg->start || seg->start != s->sp->at_sysinfo)
+		return NULL;
+	t = &s->tables[s->sp->n_modules];
+	if (!t->read)
+		read_kernel(s, t);
+	return t;
+}
+
+bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret)
+{
+	const struct table *t = table_at(s, addr);
 	size_t lo = 0, hi;
 	uint64_t reach;
 
-	if (!m)
+	if (!t)
 		return false;
-	t = &s->tables[m - s->sp->modules];
-	if (!t->read)
-		read_table(s, t, m);
 	addr -= t->bias;
 	for (hi = t->n; lo < hi;) {
 		size_t mid = lo + (hi - lo) / 2;

@@ -2,7 +2,8 @@
 /*
  * Names of addresses in programs and libraries, from the symbol tables of
  * their files on this machine: .symtab if there is one, .dynsym too, and the
- * same of the debug file that belongs to it.  A file is read when one of
+ * same of the debug file that belongs to it; and of the image that the kernel
+ * maps into each process.  A file is read when one of
  * its addresses is asked for first; the names are those of the linker.
  */
 #ifndef COREWALK_SYMBOL_H

@@ -98,8 +98,12 @@ static const char *module_of(const struct backtraces *b,
 			     const struct place *p)
 {
 	const struct module *m = p->name->module;
+	const struct seg *seg;
 
-	return m ? module_base_name(b->sp->files[m->file].name) : NULL;
+	if (m)
+		return module_base_name(b->sp->files[m->file].name);
+	seg = space_seg(b->sp, p->name->lookup);
+	return seg && seg->flags & SEG_KERNEL ? "[vdso]" : NULL;
 }
 
 /* ---- data ---- */

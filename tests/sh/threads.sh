@@ -113,6 +113,7 @@ if command -v "$CXX" >/dev/null; then
 			! grep -q 'stacks.cc' text
 	}
 	ok "debug information of another build is not used" lie
+	cp stacks stacks.whole && mv core core.stacks
 else
 	skip "a program in C++" "no $CXX"
 fi
@@ -169,6 +170,56 @@ handler() {
 	as_gdb deep
 }
 ok "a signal handler" handler
+
+# Half of what dwz takes out of two programs; then it is gone, or another.
+halves() {
+	cp stacks.whole half && cp stacks.whole other_half &&
+		dwz -m shared -M "$TMP/shared" half other_half || return 1
+	mv core.stacks core
+	status=0
+	for shared in right gone wrong; do
+		case $shared in
+		gone) mv shared away ;;
+		wrong) cp deep shared ;;
+		esac
+		"$HEAPCORE" analyze --only=threads --exe=half core >text \
+			2>err || [ $? = 3 ] || return 1
+		cat err
+		case $shared in
+		right)	grep -q 'measure at stacks.cc' text || status=1 ;;
+		gone)	grep -q 'needs .*shared.*not used' err || status=1
+			! grep -q 'stacks.cc' text || status=1 ;;
+		wrong)	grep -q 'another build id: not used' err || status=1
+			! grep -q 'stacks.cc' text || status=1 ;;
+		esac
+	done
+	return $status
+}
+if [ ! -e core.stacks ]; then
+	skip "debug information in two halves" "no $CXX"
+elif ! command -v dwz >/dev/null; then
+	skip "debug information in two halves" "no dwz"
+else
+	ok "debug information in two halves" halves
+fi
+
+# Names of its C library are those of .dynsym alone, and gdb picks others.
+in_32_bits() {
+	for mode in 'deep 30' bad signal; do
+		# shellcheck disable=SC2086
+		make_core core "$TMP/deep32" $mode && as_gdb deep32 pc ||
+			return 1
+	done
+	threads text
+	grep -q '\[vdso\]' text
+}
+if [ "$(uname -m)" = x86_64 ] && $CC -m32 -O2 -g -fomit-frame-pointer \
+	-fno-optimize-sibling-calls -o deep32 "$TRUTH/deep.c" 2>/dev/null
+then
+	ok "a 32-bit program" in_32_bits
+else
+	skip "a 32-bit program" "$CC makes none"
+fi
 
 no_file() {
 	deep signal && mv deep gone || return 1
