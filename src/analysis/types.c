@@ -101,7 +101,7 @@ static uint32_t add_safe(struct types *t, const char *name, size_t n,
 	*slot = (uint32_t)t->n;
 	type = &MEM_PUSH(t->items, t->n, t->cap);
 	*type = (struct type){ mem_printf("%.*s", (int)n, name), size, known,
-			       source, 0 };
+			       source };
 	more_slots(t);
 	return (uint32_t)t->n - 1;
 }

@@ -43,7 +43,6 @@ struct type {
 	uint64_t size;		/* of one object; 0 not known */
 	enum type_known known;
 	vaddr source;		/* the vtable, symbol, ...; 0 none */
-	uint32_t same_as;	/* the type that it turned out to be; or 0 */
 };
 
 /* More types than this become one, "other types". */
@@ -88,10 +87,7 @@ static inline bool types_set(struct types *t, uint32_t block, uint32_t type)
 /* The type of a block; 0 if it is not known. */
 static inline uint32_t types_of(const struct types *t, uint32_t block)
 {
-	uint32_t type = t->of[block];
-	uint32_t other = t->items[type].same_as;
-
-	return other ? other : type;
+	return t->of[block];
 }
 
 static inline const struct type *types_get(const struct types *t,
