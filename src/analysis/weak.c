@@ -195,6 +195,12 @@ static bool is_block(const struct index *ix, uint64_t value)
 	return index_starts(ix, off) && index_used(ix, index_number(ix, off));
 }
 
+/* The same for the first bytes: some programs point behind a header. */
+static bool begins_block(const struct index *ix, uint64_t value)
+{
+	return is_block(ix, value & ~((UINT64_C(1) << ix->shift) - 1));
+}
+
 void weak_census_block(struct weak_census *c, const struct weak_block *b)
 {
 	struct weak_class *class =
@@ -207,7 +213,7 @@ void weak_census_block(struct weak_census *c, const struct weak_block *b)
 	for (unsigned t = 0; t < WEAK_TAIL; t++) {
 		if (!tail_word(c, b, t, &value))
 			return;
-		if (is_block(c->ix, value))
+		if (begins_block(c->ix, value))
 			class->starts[t]++;
 		else if (value)
 			class->others[t]++;

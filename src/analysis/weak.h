@@ -8,7 +8,8 @@
  * lost list of thousands alive.  Rules, each with what was seen:
  *
  * *slack*: the last words of a block, if the block is of a class of 50 and
- * more of which fewer than one in ten hold the start of a block there, and as
+ * more of which fewer than one in ten hold the start of a block there (or what
+ * lies just behind it: perl's bodies are pointed to past a header), and as
  * many hold something else that is not zero: a link that is seldom set looks
  * otherwise.  A class is a size and what the block begins with: one address in
  * a program or library, or words of the same two forms.  The
