@@ -136,6 +136,26 @@ bool live_open(struct live *lv, struct err *err) MUST_CHECK;
  */
 bool live_open_thread(struct live *lv) MUST_CHECK;
 
+enum live_ns { LIVE_NS_SAME, LIVE_NS_OTHER, LIVE_NS_HIDDEN };
+
+/* What decides whether a process may be read. */
+struct live_case {
+	const char *who;	/* "process 123" */
+	bool known;		/* what follows, up to mem_owner */
+	unsigned uid, euid;	/* of the process */
+	unsigned mem_owner;	/* of its file mem, in /proc */
+	pid_t tracer;		/* 0: none */
+	char tracer_name[64];
+	enum live_ns ns;	/* its user namespace */
+	unsigned own_uid, own_euid;
+	uint64_t own_caps;	/* effective */
+	int yama;		/* kernel.yama.ptrace_scope; 0 without Yama */
+};
+
+/* The words for such a case, after this errno.  Always false. */
+bool live_say_why(const struct live_case *c, const char *what, int number,
+		  struct err *err);
+
 /* Why a call failed with this errno, in words.  Always false. */
 bool live_refused(const struct live *lv, const char *what, int number,
 		  struct err *err);

@@ -49,114 +49,70 @@ bool live_lost(const struct live *lv, struct err *err)
 
 /* ---- reasons ---- */
 
-static bool traced(const struct live *lv, const struct live_status *status,
-		   struct err *err)
+static bool may_trace_all(const struct live_case *c)
 {
-	AUTO_FREE char *path = mem_printf("/proc/%d", (int)status->tracer);
-	struct live_status tracer;
-	int fd;
+	return c->own_caps >> CAP_SYS_PTRACE_BIT & 1;
+}
 
-	if (!status->tracer)
+static bool traced(const struct live_case *c, struct err *err)
+{
+	if (!c->tracer)
 		return false;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || !live_read_status(fd, &tracer))
-		snprintf(tracer.name, sizeof(tracer.name), "?");
-	if (fd >= 0)
-		close(fd);
-	err_set(err, ERR_SYSTEM, "%s: is traced by process %d (%s)", who(lv),
-		(int)status->tracer, tracer.name);
+	err_set(err, ERR_SYSTEM, "%s: is traced by process %d (%s)", c->who,
+		(int)c->tracer, c->tracer_name);
 	err_hint(err, "Detach that first, or read it as it is, with "
 		 "--no-stop.");
 	return true;
 }
 
-static bool own_caps(uint64_t *ret)
-{
-	int fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct live_status self;
-	bool ok = fd >= 0 && live_read_status(fd, &self);
-
-	if (fd >= 0)
-		close(fd);
-	if (ok)
-		*ret = self.caps;
-	return ok;
-}
-
-static bool may_trace_all(void)
-{
-	uint64_t caps = 0;
-
-	return own_caps(&caps) && caps >> CAP_SYS_PTRACE_BIT & 1;
-}
-
-static bool other_user(const struct live *lv,
-		       const struct live_status *status, struct err *err)
+static bool other_user(const struct live_case *c, struct err *err)
 {
 	const struct passwd *pw;
 
-	if (may_trace_all() ||
-	    (status->uid == getuid() && status->euid == getuid()))
+	if (may_trace_all(c) ||
+	    (c->uid == c->own_uid && c->euid == c->own_uid))
 		return false;
-	pw = getpwuid(status->euid);
-	err_set(err, ERR_SYSTEM, "%s: belongs to user %s (uid %u)", who(lv),
-		pw ? pw->pw_name : "?", status->euid);
+	pw = getpwuid(c->euid);
+	err_set(err, ERR_SYSTEM, "%s: belongs to user %s (uid %u)", c->who,
+		pw ? pw->pw_name : "?", c->euid);
 	err_hint(err, "Run heapcore as that user, or as root "
 		 "(CAP_SYS_PTRACE).");
 	return true;
 }
 
 /* The kernel shows its files as root's then. */
-static bool not_dumpable(const struct live *lv,
-			 const struct live_status *status, struct err *err)
+static bool not_dumpable(const struct live_case *c, struct err *err)
 {
-	struct stat st;
-
-	if (may_trace_all() || fstatat(lv->proc_fd, "mem", &st, 0) ||
-	    st.st_uid == status->euid)
+	if (may_trace_all(c) || c->mem_owner == c->euid)
 		return false;
 	err_set(err, ERR_SYSTEM, "%s: is marked not dumpable: a set-user-ID "
-		"program, or it asked for it with prctl(2)", who(lv));
+		"program, or it asked for it with prctl(2)", c->who);
 	err_hint(err, "Run heapcore as root (CAP_SYS_PTRACE).");
 	return true;
 }
 
-static bool other_namespace(const struct live *lv, struct err *err)
+static bool other_namespace(const struct live_case *c, struct err *err)
 {
-	char ours[64], theirs[64];
-	ssize_t n = readlink("/proc/self/ns/user", ours, sizeof(ours));
-	ssize_t m = readlinkat(lv->proc_fd, "ns/user", theirs,
-			       sizeof(theirs));
-
-	if (n <= 0 || (m == n && !memcmp(ours, theirs, (size_t)n)))
-		return false;
 	/* Refused in spite of all rights: those are of our namespace only. */
-	if (m < 0 && !may_trace_all())
+	if (c->ns == LIVE_NS_SAME ||
+	    (c->ns == LIVE_NS_HIDDEN && !may_trace_all(c)))
 		return false;
 	err_set(err, ERR_SYSTEM, "%s: is in a user namespace over which "
-		"heapcore has no rights", who(lv));
+		"heapcore has no rights", c->who);
 	err_hint(err, "Run heapcore in the same namespace, or from outside "
 		 "as root.");
 	return true;
 }
 
-static bool yama(const struct live *lv, struct err *err)
+static bool yama(const struct live_case *c, struct err *err)
 {
-	static const char name[] = "/proc/sys/kernel/yama/ptrace_scope";
-	struct str text;
-	int scope = 0;
-
-	str_init(&text);
-	if (live_read(AT_FDCWD, name, &text))
-		scope = atoi(text.text);
-	str_fini(&text);
-	if (scope <= 0 || (scope < 3 && may_trace_all()))
+	if (c->yama <= 0 || (c->yama < 3 && may_trace_all(c)))
 		return false;
 	err_set(err, ERR_SYSTEM, "%s: kernel.yama.ptrace_scope is %d: %s",
-		who(lv), scope, scope == 1 ?
-		"only parents may trace their children" : scope == 2 ?
+		c->who, c->yama, c->yama == 1 ?
+		"only parents may trace their children" : c->yama == 2 ?
 		"only root may trace" : "nobody may trace");
-	if (scope < 3)
+	if (c->yama < 3)
 		err_hint(err, "Run heapcore as root, or set "
 			 "kernel.yama.ptrace_scope=0 with sysctl(8).");
 	else
@@ -164,37 +120,109 @@ static bool yama(const struct live *lv, struct err *err)
 	return true;
 }
 
-static bool no_capability(const struct live *lv, struct err *err)
+static bool no_capability(const struct live_case *c, struct err *err)
 {
-	uint64_t caps;
-
-	if (geteuid() != 0 || !own_caps(&caps) ||
-	    caps >> CAP_SYS_PTRACE_BIT & 1)
+	if (c->own_euid != 0 || may_trace_all(c))
 		return false;
 	err_set(err, ERR_SYSTEM, "%s: heapcore is root without the "
-		"capability CAP_SYS_PTRACE", who(lv));
+		"capability CAP_SYS_PTRACE", c->who);
 	err_hint(err, "In a container: add SYS_PTRACE (--cap-add=SYS_PTRACE), "
 		 "or run it from the host.");
 	return true;
 }
 
+bool live_say_why(const struct live_case *c, const char *what, int number,
+		  struct err *err)
+{
+	/* With CAP_SYS_PTRACE, of these only 3 is left: ask it first. */
+	if ((number == EPERM || number == EACCES) && c->known &&
+	    (traced(c, err) || (c->yama >= 3 && yama(c, err)) ||
+	     other_namespace(c, err) || no_capability(c, err) ||
+	     other_user(c, err) || not_dumpable(c, err) || yama(c, err)))
+		return false;
+	errno = number;
+	err_system(err, "%s: %s", c->who, what);
+	return err_hint(err, "It needs your user id and ptrace permission; "
+			"see ptrace(2), ptrace_scope.");
+}
+
+/* ---- what can be known ---- */
+
+static void look_at_own(struct live_case *c)
+{
+	int fd = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct live_status self;
+	bool ok = fd >= 0 && live_read_status(fd, &self);
+
+	if (fd >= 0)
+		close(fd);
+	/* What is not known does not make a difference. */
+	c->own_caps = ok ? self.caps : c->own_euid ? 0 : UINT64_MAX;
+}
+
+static void look_at_tracer(struct live_case *c)
+{
+	AUTO_FREE char *path = mem_printf("/proc/%d", (int)c->tracer);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct live_status tracer;
+	bool ok = fd >= 0 && live_read_status(fd, &tracer);
+
+	if (fd >= 0)
+		close(fd);
+	snprintf(c->tracer_name, sizeof(c->tracer_name), "%s",
+		 ok ? tracer.name : "?");
+}
+
+static enum live_ns look_at_namespace(const struct live *lv)
+{
+	char ours[64], theirs[64];
+	ssize_t n = readlink("/proc/self/ns/user", ours, sizeof(ours));
+	ssize_t m = readlinkat(lv->proc_fd, "ns/user", theirs,
+			       sizeof(theirs));
+
+	if (n <= 0 || (m == n && !memcmp(ours, theirs, (size_t)n)))
+		return LIVE_NS_SAME;
+	return m < 0 ? LIVE_NS_HIDDEN : LIVE_NS_OTHER;
+}
+
+static int look_at_yama(void)
+{
+	struct str text;
+	int scope = 0;
+
+	str_init(&text);
+	if (live_read(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", &text))
+		scope = atoi(text.text);
+	str_fini(&text);
+	return scope;
+}
+
 bool live_refused(const struct live *lv, const char *what, int number,
 		  struct err *err)
 {
+	struct live_case c = {
+		.who = who(lv),
+		.own_uid = getuid(),
+		.own_euid = geteuid(),
+		.ns = look_at_namespace(lv),
+		.yama = look_at_yama(),
+	};
 	struct live_status status;
+	struct stat st;
 
 	if (number == ESRCH || number == ENOENT)
 		return live_lost(lv, err);
-	if ((number == EPERM || number == EACCES) &&
-	    live_read_status(lv->proc_fd, &status) &&
-	    (traced(lv, &status, err) || other_namespace(lv, err) ||
-	     no_capability(lv, err) || other_user(lv, &status, err) ||
-	     not_dumpable(lv, &status, err) || yama(lv, err)))
-		return false;
-	errno = number;
-	err_system(err, "%s: %s", who(lv), what);
-	return err_hint(err, "It needs your user id and ptrace permission; "
-			"see ptrace(2), ptrace_scope.");
+	c.known = live_read_status(lv->proc_fd, &status);
+	if (c.known) {
+		c.uid = status.uid;
+		c.euid = status.euid;
+		c.tracer = status.tracer;
+		c.mem_owner = fstatat(lv->proc_fd, "mem", &st, 0) ?
+			c.euid : st.st_uid;
+	}
+	look_at_own(&c);
+	look_at_tracer(&c);
+	return live_say_why(&c, what, number, err);
 }
 
 /* ---- opening ---- */
@@ -281,11 +309,32 @@ static bool not_there(const struct live *lv, struct err *err)
 	return false;
 }
 
+/*
+ * /proc can be that of another pid namespace than ours: its numbers would be
+ * those of other processes, or of none, to ptrace(2).
+ */
+static bool foreign_proc(const struct live *lv, struct err *err)
+{
+	AUTO_FREE char *own = mem_printf("%d", (int)getpid());
+	char self[32] = "";
+
+	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 ||
+	    !strcmp(self, own))
+		return false;
+	err_set(err, ERR_SYSTEM, "%s: heapcore is in a pid namespace of its "
+		"own, and /proc is that of another one", who(lv));
+	err_hint(err, "Mount its own there (unshare --mount-proc), or run "
+		 "heapcore outside.");
+	return true;
+}
+
 bool live_open(struct live *lv, struct err *err)
 {
 	AUTO_FREE char *path = mem_printf("/proc/%d", (int)lv->pid);
 	unsigned tries = 0;
 
+	if (!lv->options.no_stop && foreign_proc(lv, err))
+		return false;
 	if (lv->pid == getpid())
 		return err_set(err, ERR_USAGE, "%s: is heapcore itself",
 			       who(lv));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "corewalk/live.h"
 #include "corewalk/target.h"
 #include "unit/check.h"
 #include "unit/live_child.h"
@@ -299,6 +300,109 @@ TEST(from_outside_of_namespaces)
 		CHECK_STR(got, "|");
 	}
 	child_end(&c);
+}
+
+/* Goes on as the first process of a namespace, without a /proc of its own. */
+static bool own_pids(void)
+{
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID))
+		return false;
+	pid = fork();
+	if (pid) {
+		waitpid(pid, NULL, 0);
+		_exit(0);
+	}
+	return true;
+}
+
+TEST(numbers_of_another_namespace)
+{
+	char got[SAID];
+	struct child c;
+
+	child_start(&c, idle);
+	say_as(c.pid, own_pids, got);
+	if (strcmp(got, "cannot become that") != 0) {
+		want_pid(got, c.pid, "heapcore is in a pid namespace of its");
+		want(got, "--mount-proc", "outside");
+	}
+	child_end(&c);
+}
+
+/* ---- any combination, also those that this machine does not have ---- */
+
+enum { PTRACE_BIT = 19, USER = 1000 };
+
+/* A process of our user that nothing is the matter with. */
+static const struct live_case plain = {
+	.who = "process 7", .known = true, .uid = USER, .euid = USER,
+	.mem_owner = USER, .own_uid = USER, .own_euid = USER,
+};
+
+static void words(struct live_case c, int number, const char *word1,
+		  const char *word2)
+{
+	struct err err = { .kind = ERR_NONE };
+	char got[SAID];
+
+	CHECK(!live_say_why(&c, "cannot be stopped", number, &err));
+	snprintf(got, sizeof(got), "%s|%s", err.msg, err.hint);
+	want(got, word1, word2);
+}
+
+static void check_yama(struct live_case c)
+{
+	c.yama = 1;
+	words(c, EPERM, "process 7: kernel.yama.ptrace_scope is 1: only "
+	      "parents may trace their children", "ptrace_scope=0 with sysctl");
+	c.yama = 2;
+	words(c, EPERM, "ptrace_scope is 2: only root may trace", "as root");
+	c.yama = 3;
+	words(c, EPERM, "ptrace_scope is 3: nobody may trace",
+	      "until the next boot");
+}
+
+TEST(the_words_for_each_reason)
+{
+	struct live_case c = plain, root = plain;
+
+	words(c, EPERM, "process 7: cannot be stopped: Operation not",
+	      "see ptrace(2)");
+	words(c, EIO, "process 7: cannot be stopped: Input/output", "");
+	check_yama(c);
+	/* A reason that holds without Yama is told first. */
+	c.yama = 1;
+	c.mem_owner = 0;
+	words(c, EACCES, "is marked not dumpable", "as root");
+	c.euid = c.mem_owner = USER + 1;
+	words(c, EACCES, "belongs to user ", "(uid 1001)");
+	c.tracer = 9;
+	strcpy(c.tracer_name, "gdb");
+	words(c, EPERM, "is traced by process 9 (gdb)", "--no-stop");
+	c.known = false;
+	words(c, EPERM, "cannot be stopped: Operation not permitted", "");
+	/* Root, in a container and outside. */
+	root.own_uid = root.own_euid = 0;
+	words(root, EPERM, "root without the capability CAP_SYS_PTRACE",
+	      "--cap-add=SYS_PTRACE");
+	root.own_caps = UINT64_C(1) << PTRACE_BIT;
+	words(root, EPERM, "cannot be stopped: Operation not permitted", "");
+	root.yama = 2;
+	words(root, EPERM, "cannot be stopped: Operation not permitted", "");
+	root.yama = 3;
+	words(root, EPERM, "ptrace_scope is 3: nobody may trace", "boot");
+	root.yama = 0;
+	root.ns = LIVE_NS_HIDDEN;
+	words(root, EACCES, "is in a user namespace", "from outside");
+	/* Of others the link cannot be read: that alone says nothing. */
+	c = plain;
+	c.ns = LIVE_NS_HIDDEN;
+	c.euid = USER + 1;
+	words(c, EACCES, "belongs to user ", "(uid 1001)");
+	c.ns = LIVE_NS_OTHER;
+	words(c, EACCES, "is in a user namespace", "same namespace");
 }
 
 /* ---- traced ---- */
