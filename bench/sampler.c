@@ -215,7 +215,8 @@ static bool show(const struct blocks *b, const char *name, double samples,
 
 static bool show_all(const struct blocks *b, const char *name, uint64_t seeds)
 {
-	static const double samples[] = { 5, 10, 30, 100, 300, 1000 };
+	static const double samples[] = { 1, 2, 5, 10, 30, 100, 300,
+						  1000 };
 	const char *slash = strrchr(name, '/');
 	bool ok = true;
 

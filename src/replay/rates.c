@@ -198,7 +198,8 @@ static void sample_all(struct rates *r, uint64_t rate, uint64_t seed,
 
 static bool covered(const struct estimate *e, uint64_t rate, uint64_t bytes)
 {
-	struct interval i = interval_score(e, (double)rate);
+	struct interval i = interval_score(e, rate > SAMPLER_ALL
+					   ? (double)rate : 0);
 
 	/* Half a byte for the rounding of what is certain. */
 	return i.low - 0.5 <= (double)bytes && (double)bytes <= i.high + 0.5;
@@ -256,6 +257,6 @@ void rates_try(struct rates *r, uint64_t rate, struct rate_result *ret)
 	ret->bias /= n;
 	ret->rms = sqrt(ret->rms / n);
 	ret->covers /= n;
-	ret->group_covers = n_counted ? ret->group_covers / n_counted : 0;
+	ret->group_covers = n_counted ? ret->group_covers / n_counted : -1;
 	ret->top_within /= n * (double)max_u64(r->n_top, 1);
 }

@@ -37,7 +37,7 @@ struct rate_result {
 	double bias;		/* mean of (estimate - exact) / exact */
 	double rms;		/* of the same */
 	double covers;		/* share of seeds: the total is covered */
-	double group_covers;	/* of groups and seeds: likewise */
+	double group_covers;	/* of groups and seeds; < 0: none is so large */
 	double top_within;	/* of top groups and seeds: within 5 % */
 };
 

@@ -53,7 +53,8 @@ static void set_tried(struct table *t, const struct rate_result *rate)
 	table_set_real(t, R_BIAS, rate->bias);
 	table_set_real(t, R_RMS, rate->rms);
 	table_set_real(t, R_COVERS, rate->covers);
-	table_set_real(t, R_SITE_COVERS, rate->group_covers);
+	if (rate->group_covers >= 0)
+		table_set_real(t, R_SITE_COVERS, rate->group_covers);
 	table_set_real(t, R_TOP_WITHIN, rate->top_within);
 }
 

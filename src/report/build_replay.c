@@ -82,7 +82,8 @@ uint64_t replay_exact_blocks(enum replay_metric metric,
 
 double replay_unseen(const struct replay *r)
 {
-	double rate = (double)r->options.rate;
+	double rate = r->options.rate > SAMPLER_ALL
+		? (double)r->options.rate : 0;
 
 	switch (r->options.unit) {
 	case UNIT_REQUESTED:
@@ -520,7 +521,9 @@ static bool too_wide(const struct replay_input *in, const struct site *s)
 		return true;
 	struct interval i = interval_score(&f.bytes, fmax(unseen, 0));
 
-	return interval_error(&i, f.bytes.value) > TOO_WIDE;
+	/* What it has at least may be well known. */
+	return interval_error(&i, f.bytes.value) > TOO_WIDE &&
+	       i.low < f.bytes.value * (1 - TOO_WIDE / 2);
 }
 
 /*

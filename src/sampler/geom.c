@@ -223,17 +223,27 @@ double estimator_variance(enum estimator estimator, uint64_t length,
 	return 0;
 }
 
-/* It solves (value - M)^2 = z^2 c M for M, c the mean weight. */
+/*
+ * The ends M solve (value - M)^2 = z^2 (variance + c (M - value)): what there
+ * is more or less than was seen has the mean weight c.  What was not seen at
+ * all may be smaller than what was: above, c is at least the weight of that.
+ */
+static double score_side(const struct estimate *e, double c, int sign)
+{
+	double shift = SCORE_Z * SCORE_Z * c / 2;
+
+	return e->value + shift + sign * sqrt(SCORE_Z * SCORE_Z * e->variance +
+					      shift * shift);
+}
+
 struct interval interval_score(const struct estimate *e, double unseen)
 {
-	double z2 = SCORE_Z * SCORE_Z;
 	double c = e->value > 0 ? e->variance / e->value : unseen;
-	double middle = e->value + z2 * c / 2;
-	double half = sqrt(z2 * c * e->value + z2 * z2 * c * c / 4);
 
-	if (middle - half <= 0)
-		return (struct interval){ 0, middle + half };
-	return (struct interval){ middle - half, middle + half };
+	return (struct interval){
+		.low = fmax(score_side(e, c, -1), 0),
+		.high = score_side(e, fmax(c, unseen), 1),
+	};
 }
 
 struct interval interval_change(const struct estimate *come,

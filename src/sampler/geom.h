@@ -135,8 +135,9 @@ double estimator_variance(enum estimator estimator, uint64_t length,
 /*
  * The 95 % interval by the score method: it takes the variance at the value
  * asked about, not at the one found, and so holds from the first sample on.
- * Without a sample the high end is 3.84 times unseen: the weight that a small
- * block would have had, which is the rate if units are bytes.
+ * unseen is the weight that a small block would have had, which is the rate if
+ * units are bytes, and 0 if all are seen: even where every block seen was
+ * certain, and without a sample, the high end is 3.84 times that above.
  */
 struct interval interval_score(const struct estimate *e, double unseen);
 

@@ -518,9 +518,49 @@ TEST(intervals_at_the_edges)
 	e = (struct estimate){ .n = 3, .value = 3000, .variance = 0 };
 	i = interval_score(&e, 524288);
 	CHECK_NEAR(i.low, 3000, 0);
+	CHECK_NEAR(i.high, 3000 + 3.841459 * 524288, 1);
+	i = interval_score(&e, 0);
 	CHECK_NEAR(i.high, 3000, 0);
 	/* 400 samples of equal weight: near to 1.96 / sqrt(400). */
 	e = (struct estimate){ .n = 400, .value = 400, .variance = 400 };
 	i = interval_score(&e, 1);
 	CHECK_NEAR(interval_error(&i, e.value), 0.098, 0.006);
+}
+
+/*
+ * A site of one certain, huge block and some small ones, of which often none
+ * is seen: the interval must not be the point that the huge one alone has.
+ */
+TEST(intervals_with_certain_blocks)
+{
+	enum { TIMES = 4000, RATE = 100000, SMALL = 60 };
+	static const int small[] = { 1000, 3000, 10000, 30000 };
+
+	for (size_t k = 0; k < countof(small); k++) {
+		double truth = 50.0 * RATE + SMALL * small[k];
+		double covered = 0;
+
+		for (uint64_t seed = 1; seed <= TIMES; seed++) {
+			struct estimate e = { 0 };
+			struct interval i;
+			struct sampler s;
+			struct sample hit;
+
+			sampler_init(&s, RATE, seed, k);
+			for (int b = 0; b <= SMALL; b++) {
+				uint64_t size = b ? (uint64_t)small[k]
+						  : 50 * RATE;
+
+				if (!sampler_step(&s, size, &hit))
+					continue;
+				hit.size = size;
+				estimate_add(&e, &hit, ESTIMATOR_HT,
+					     (double)size);
+			}
+			i = interval_score(&e, RATE);
+			covered += i.low - 0.5 <= truth &&
+				   truth <= i.high + 0.5;
+		}
+		CHECK(covered / TIMES > 0.93);
+	}
 }
