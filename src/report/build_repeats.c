@@ -44,9 +44,9 @@ static void add_size(struct str *s, uint64_t bytes)
 
 static void add_tally(struct str *s, const struct tally *t)
 {
-	str_printf(s, "%" PRIu64 " block%s of ", t->blocks,
-		   t->blocks == 1 ? "" : "s");
 	add_size(s, t->bytes);
+	str_printf(s, " in %" PRIu64 " block%s", t->blocks,
+		   t->blocks == 1 ? "" : "s");
 }
 
 /* ---- equal blocks ---- */
@@ -292,16 +292,15 @@ static void explain_periods(struct str *s, const struct periods *p)
 		str_adds(s, "No heap was found.");
 		return;
 	}
-	str_printf(s, "Of blocks from %dK on there are ", PERIOD_MIN / 1024);
 	add_tally(s, &p->total);
-	str_addc(s, '.');
+	str_printf(s, " of %dK and more.", PERIOD_MIN / 1024);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->groups[i].form == PERIOD_RECORDS &&
 		    (!best || p->groups[i].largest_size > best->largest_size))
 			best = &p->groups[i];
 	if (!best)
 		return;
-	str_printf(s, "  That of ");
+	str_adds(s, "  The one of ");
 	add_size(s, best->largest_size);
 	str_printf(s, " at 0x%" PRIx64 " has room for %" PRIu64 " records of "
 		   "%u bytes.", best->largest,
@@ -355,9 +354,10 @@ static const struct column tail_columns[U_COLUMNS] = {
 	[U_WHAT] = COLUMN("name", "", TEXT, .width = 22,
 			  .flags = COLUMN_NO_DATA),
 	[U_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[U_MIN] = COLUMN("min_bytes", "blocks from", BYTES),
+	[U_MIN] = COLUMN("min_bytes", "size from", BYTES),
 	[U_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM),
-	[U_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM),
+	[U_BYTES] = COLUMN("bytes", "", BYTES,
+			   .flags = COLUMN_SUM | COLUMN_NO_TEXT),
 	[U_TAIL] = COLUMN("tail_bytes", "unused", BYTES,
 			  .flags = COLUMN_SUM),
 	[U_SHARE] = COLUMN("share", "of use", SHARE, .part = U_TAIL + 1,
