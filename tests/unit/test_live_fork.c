@@ -239,10 +239,13 @@ static bool only_child(pid_t pid)
 		char path[64], text[256] = "";
 		FILE *f;
 		size_t n;
-		int got;
+		int got, status;
 
-		got = waitpid(-1, NULL, WNOHANG | __WALL);
-		if (got > 0 && !CHECK(got != pid))
+		/* A copy or a helper: it went the way that it should. */
+		got = waitpid(-1, &status, WNOHANG | __WALL);
+		if (got > 0 && !CHECK(got != pid && (!status ||
+				(WIFSIGNALED(status) &&
+				 WTERMSIG(status) == SIGKILL))))
 			return false;
 		snprintf(path, sizeof(path), "/proc/self/task/%d/children",
 			 (int)getpid());
