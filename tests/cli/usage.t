@@ -138,7 +138,7 @@ $ heapcore analyze --csv --json core
 # an allocator that is not known
 $ heapcore analyze --allocator=jemalloc core
 ! heapcore: --allocator: 'jemalloc' is not known
-!   Known are glibc, tcmalloc, zend.
+!   Known are glibc, pymalloc, tcmalloc, zend.
 ? 2
 
 # an address

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+# pymalloc in cores of python3: blocks, bytes and pools are what the interpreter
+# prints itself by sys._debugmallocstats().
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+cd "$TMP"
+command -v python3 >/dev/null || skip_all "no python3"
+command -v jq >/dev/null || skip_all "no jq"
+python3 -c 'import sys; sys.exit(not hasattr(sys, "_debugmallocstats"))' ||
+	skip_all "python3 has no sys._debugmallocstats"
+
+# of_python CODE: its core and report; what it prints last is in dump.log.
+of_python() {
+	printf '%s\n' 'import os, sys' "$1" \
+		'stats, die = sys._debugmallocstats, os.abort' \
+		'stats()' 'stats()' 'die()' >prog.py
+	make_core core "$(command -v python3)" -E "$TMP/prog.py" || return 1
+	status=0
+	"$HEAPCORE" analyze -q --json core >report.json || status=$?
+	[ "$status" = 0 ] || { jq .findings report.json; return 1; }
+}
+
+# told TEXT: the last number on the last line with that text.
+told() {
+	sed -n "s/^.*$1.*= *\([0-9,]*\)\$/\1/p" dump.log | tail -n 1 | tr -d ,
+}
+
+exact() {
+	of_python "$1" || return 1
+	used=$(told '# bytes in allocated blocks')
+	all=$(told 'bytes.arena')
+	echo "used $used, all $all"
+	jq -c '.allocators[] | select(.name == "pymalloc") |
+		[.used_bytes, .used_blocks, .mapped_bytes]' report.json
+	[ "$used" ] && jq -e --argjson used "$used" --argjson all "$all" '
+		([.where[].bytes] | add) == .target.private_bytes and
+		(.allocators[] | select(.name == "pymalloc") |
+			.used_bytes == $used and .mapped_bytes == $all)' \
+		report.json
+}
+
+ok "little more than its start" exact 'kept = 1'
+ok "many objects" exact 'kept = [{str(i): [i, (i,)]} for i in range(40000)]'
+ok "all sizes, most given back" exact '
+import random
+random.seed(3)
+kept = {}
+for i in range(150000):
+    kept[random.randrange(60000)] = b"x" * random.randrange(480)
+for i in range(0, 60000):
+    if i % 9:
+        kept.pop(i, None)'
+ok "whole arenas given back" exact '
+kept = [object() for i in range(400000)]
+del kept[1000:]'
+
+# damaged OFFSET: a word of the header of a pool that is in use is overwritten.
+damaged() {
+	of_python 'kept = [str(i) * 5 for i in range(40000)]' || return 1
+	used=$(jq '.allocators[] | select(.name == "pymalloc") | .used_bytes' \
+		report.json)
+	python3 - "$1" <<-'EOT' || return 1
+	import struct, sys
+	core = bytearray(open('core', 'rb').read())
+	# The header of a full pool of the largest class: 512 bytes.
+	for pool in (16384, 4096):
+	    sign = struct.pack('<II', pool, pool - 512)[4:]
+	    at = -1
+	    while True:
+	        at = core.find(sign, at + 1)
+	        if at < 0:
+	            break
+	        h = at - 44
+	        count, = struct.unpack_from('<Q', core, h)
+	        size_class, = struct.unpack_from('<I', core, h + 36)
+	        if h % 4096 == 0 and size_class == 31 and 0 < count < 40:
+	            struct.pack_into('<Q', core, h + int(sys.argv[1]),
+	                             0x4141414141414141)
+	            open('core', 'wb').write(core)
+	            sys.exit(0)
+	sys.exit('no pool')
+	EOT
+	status=0
+	"$HEAPCORE" analyze -q --json core >report.json || status=$?
+	echo "status $status, used $used"
+	jq .findings report.json
+	[ "$status" = 3 ] && jq -e --argjson used "$used" '
+		.allocators[] | select(.name == "pymalloc") | .used_bytes |
+		. - $used | . < 20000 and . > -20000' report.json
+}
+ok "a pool's count is overwritten" damaged 0
+ok "a pool's list is overwritten" damaged 8
+ok "a pool's class is overwritten" damaged 36
+
+# none: objects from malloc.
+none() {
+	PYTHONMALLOC=malloc make_core core "$(command -v python3)" -c \
+		'import os; os.abort()' || return 1
+	"$HEAPCORE" analyze -q --json core >report.json
+	jq -e '[.allocators[].name] == ["glibc"]' report.json
+}
+ok "PYTHONMALLOC=malloc: no arenas" none
+finish
