@@ -15,7 +15,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	snapshot_file snapshot heap alloc \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc tcmalloc_find tcmalloc_table tcmalloc_walk alloc_tcmalloc \
-	zend_find zend_walk alloc_zend alloc_pymalloc
+	zend_find zend_walk alloc_zend
 ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
@@ -27,7 +27,7 @@ REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_start recorder
 REPORT = out table text json csv filter blocks build_target build_threads build_stacks build_heap \
-	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_at estimate report \
+	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_at estimate report \
 	saved compare compare_build compare_say \
 	frames sites build_replay build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_export pprof
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \

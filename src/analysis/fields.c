@@ -6,7 +6,13 @@
 #include "analysis/hints.h"
 #include "base/mem.h"
 
-enum { FEW = 16 };		/* elements of an array that are listed */
+enum {
+	FEW = 16,		/* elements of an array that are listed */
+	MAX_STEPS = 1 << 15,	/* members that a type is searched for */
+};
+
+/* For all types together. */
+#define ALL_STEPS (UINT64_C(1) << 26)
 
 /* The fields of a type, when they are known. */
 struct fields_of {
@@ -66,7 +72,7 @@ struct builder {
 	struct fields *f;
 	struct field *items;	/* owned */
 	size_t n, cap;
-	uint32_t type;		/* whose fields these are */
+	uint32_t steps;		/* that are left */
 };
 
 static void add_type(struct builder *b, uint32_t type, uint64_t off,
@@ -75,7 +81,7 @@ static void add_type(struct builder *b, uint32_t type, uint64_t off,
 void fields_init(struct fields *f, struct dwarf_types *t,
 		 const struct hints *hints)
 {
-	*f = (struct fields){ .t = t, .hints = hints };
+	*f = (struct fields){ .t = t, .hints = hints, .steps = ALL_STEPS };
 	str_init(&f->name);
 }
 
@@ -406,8 +412,9 @@ static void add_aggregate(struct builder *b, uint32_t type, uint64_t off,
 static void add_type(struct builder *b, uint32_t type, uint64_t off,
 		     struct context in)
 {
-	if (in.depth++ >= FIELDS_MAX_DEPTH || b->n > FIELDS_MAX)
+	if (in.depth++ >= FIELDS_MAX_DEPTH || b->n > FIELDS_MAX || !b->steps)
 		return;
+	b->steps--;
 	switch (dwarf_type_head(b->f->t, type)->kind) {
 	case DTYPE_POINTER:
 		add_pointer(b, type, off, &in);
@@ -454,10 +461,14 @@ static void drop_unclear(struct field *items, size_t n)
 
 static void build(struct fields *f, uint32_t type)
 {
-	struct builder b = { .f = f, .type = type };
+	struct builder b = {
+		.f = f, .steps = (uint32_t)min_u64(MAX_STEPS, f->steps),
+	};
+	uint32_t steps = b.steps;
 	struct fields_of *of;
 
 	add_type(&b, type, 0, (struct context){ 0 });
+	f->steps -= steps - b.steps;
 	if (b.n > FIELDS_MAX)
 		b.n = FIELDS_MAX;
 	if (b.n)
@@ -483,5 +494,5 @@ const struct field *fields_get(struct fields *f, uint32_t type,
 	if (!f->of[type].known)
 		build(f, type);
 	*ret_n = f->of[type].n;
-	return f->items ? f->items + f->of[type].first : NULL;
+	return *ret_n ? &f->items[f->of[type].first] : NULL;
 }

@@ -57,6 +57,7 @@ struct fields {
 	size_t n_of;
 	struct str name;	/* scratch */
 	uint64_t n_cut;		/* types with more fields than FIELDS_MAX */
+	uint64_t steps;		/* that are left for all types */
 };
 
 void fields_init(struct fields *f, struct dwarf_types *t,

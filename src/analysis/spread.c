@@ -12,8 +12,21 @@ enum {
 	MAX_QUEUE = 1 << 27,
 };
 
-/* Work for each byte of the heap, and for each program. */
-#define STEPS_LEAST (UINT64_C(1) << 24)
+/*
+ * Fields that may be read: of each word that can hold a pointer a few times,
+ * and so many in any case.
+ */
+#define STEPS_LEAST (UINT64_C(1) << 22)
+
+static uint64_t count_steps(const struct space *sp)
+{
+	uint64_t n = STEPS_LEAST;
+
+	for (size_t i = 0; i < sp->n_segs; i++)
+		if (sp->segs[i].flags & SEG_W)
+			n += sp->segs[i].stored / 2;
+	return n;
+}
 
 /* A region as it is read. */
 struct reading {
@@ -34,8 +47,7 @@ void spread_init(struct spread *s, struct space *sp, const struct index *ix,
 	s->type = mem_map((size_t)ix->n * sizeof(*s->type));
 	s->fit = mem_map(ix->n);
 	s->known = mem_map(ix->n);
-	s->steps = STEPS_LEAST +
-		   ((uint64_t)ix->n_leaves << INDEX_UNIT_SHIFT);
+	s->steps = count_steps(sp);
 	fields_init(&s->fields, t, hints);
 }
 
@@ -340,6 +352,21 @@ static void read_type(struct reading *r, vaddr addr, uint32_t type)
 
 /* ---- from the outside ---- */
 
+/* The end of what can be read from addr on, at most end. */
+static vaddr readable_end(struct space *sp, vaddr addr, vaddr end)
+{
+	enum { MAX_SEGS = 16 };
+
+	for (unsigned i = 0; i < MAX_SEGS && addr < end; i++) {
+		const struct seg *seg = space_seg(sp, addr);
+
+		if (!seg || seg->start + seg->avail <= addr)
+			return addr;
+		addr = seg->start + seg->avail;
+	}
+	return min_u64(addr, end);
+}
+
 static void read_region(struct spread *s, const struct region *g)
 {
 	struct reading r = { .s = s, .known = g->known };
@@ -351,7 +378,9 @@ static void read_region(struct spread *s, const struct region *g)
 	if (index_find(s->ix, g->addr))
 		r.end = g->n == 1 ? index_end(s->ix, g->addr)
 				  : min_u64(r.end, index_end(s->ix, g->addr));
-	for (uint64_t i = 0; i < g->n && s->steps; i++)
+	r.end = readable_end(s->sp, g->addr, r.end);
+	for (uint64_t i = 0; i < g->n && g->addr + i * size < r.end &&
+	     s->steps; i++)
 		read_type(&r, g->addr + i * size, g->type);
 }
 

@@ -28,7 +28,7 @@ enum type_known {
 	TYPE_SYMBOL,		/* it begins with the address of a symbol */
 	TYPE_HINT,		/* a hint of the user's, which it fits */
 	TYPE_CONTAINER,		/* a container's rule of the C++ library */
-	TYPE_DWARF,		/* debug information and a way from a variable */
+	TYPE_DWARF,		/* debug information, from a variable on */
 	TYPE_RUNTIME,		/* an interpreter's object and its type */
 	TYPE_RTTI,		/* a C++ object, by its type information */
 	TYPE_VTABLE,		/* a C++ object, by its vtable's symbol */

@@ -24,18 +24,34 @@ int file_open_plain(const char *path, uint64_t *ret_size)
 	return fd;
 }
 
+/* Bytes of address space: the file's pages, and one of zeros. */
+static size_t room_of(uint64_t size)
+{
+	enum { PAGE = 4096 };
+
+	return round_up(size, PAGE) + PAGE;
+}
+
 bool file_map(const char *path, struct file_bytes *ret)
 {
 	uint64_t size;
 	int fd = file_open_plain(path, &size);
-	void *data;
+	void *room, *data = MAP_FAILED;
 
 	if (fd < 0)
 		return false;
-	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	room = size < SIZE_MAX / 2 ?
+	       mmap(NULL, room_of(size), PROT_READ,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+	if (room != MAP_FAILED)
+		data = mmap(room, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_FIXED, fd, 0);
 	close(fd);
-	if (data == MAP_FAILED)
+	if (data == MAP_FAILED) {
+		if (room != MAP_FAILED)
+			munmap(room, room_of(size));
 		return false;
+	}
 	*ret = (struct file_bytes){ data, size };
 	return true;
 }
@@ -43,6 +59,6 @@ bool file_map(const char *path, struct file_bytes *ret)
 void file_unmap(struct file_bytes *bytes)
 {
 	if (bytes->data)
-		munmap(bytes->data, bytes->size);
+		munmap(bytes->data, room_of(bytes->size));
 	*bytes = (struct file_bytes){ 0 };
 }

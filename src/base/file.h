@@ -20,8 +20,9 @@ struct file_bytes {
 int file_open_plain(const char *path, uint64_t *ret_size);
 
 /*
- * All its bytes, mapped privately: what is written to them stays here.  False
- * if file_open_plain() or the kernel refuses.
+ * All its bytes, mapped privately: what is written to them stays here.  A page
+ * of zeros follows: libdw reads strings and numbers that a section's end cuts
+ * off to where they end.  False if file_open_plain() or the kernel refuses.
  */
 bool file_map(const char *path, struct file_bytes *ret);
 void file_unmap(struct file_bytes *bytes);

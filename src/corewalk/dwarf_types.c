@@ -512,11 +512,12 @@ const struct dtype *dwarf_type(struct dwarf_types *t, uint32_t type)
 }
 
 static bool find_in(struct dwarf_types *t, uint32_t type, const char *name,
-		    size_t len, unsigned depth, struct dmember *ret)
+		    size_t len, unsigned depth, unsigned *budget,
+		    struct dmember *ret)
 {
 	struct dtype ty = *dwarf_type(t, type);
 
-	for (uint32_t i = 0; i < ty.n_members; i++) {
+	for (uint32_t i = 0; i < ty.n_members && *budget; i++, --*budget) {
 		struct dmember m = t->members[ty.members + i];
 
 		if (!strncmp(m.name, name, len) && !m.name[len]) {
@@ -524,7 +525,7 @@ static bool find_in(struct dwarf_types *t, uint32_t type, const char *name,
 			return true;
 		}
 		if (!*m.name && depth < DWARF_MAX_DEPTH &&
-		    find_in(t, m.type, name, len, depth + 1, ret)) {
+		    find_in(t, m.type, name, len, depth + 1, budget, ret)) {
 			ret->off += m.off;
 			return true;
 		}
@@ -535,7 +536,9 @@ static bool find_in(struct dwarf_types *t, uint32_t type, const char *name,
 bool dwarf_find_member(struct dwarf_types *t, uint32_t type, const char *name,
 		       size_t len, struct dmember *ret)
 {
-	return len && find_in(t, type, name, len, 0, ret);
+	unsigned budget = DWARF_MAX_MEMBERS;
+
+	return len && find_in(t, type, name, len, 0, &budget, ret);
 }
 
 /* ---- names ---- */

@@ -69,6 +69,9 @@ void build_findings(struct report *r, const struct report_input *in);
 void build_abort(struct report *r, const struct report_input *in);
 void build_at(struct report *r, const struct report_input *in);
 
+/* build_members.c: the structure at --at */
+void build_at_members(struct report *r, const struct report_input *in);
+
 /* A running one: what a core stores is what is resident there. */
 bool is_process(const struct space *sp);
 

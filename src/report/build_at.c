@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/census.h"
 #include "base/num.h"
 #include "report/build.h"
 
 enum {
 	T_ADDRESS, T_TEXT, T_WHY, T_MAPPING, T_EXTENT, T_ARENA, T_BLOCK,
-	T_OFFSET, T_SIZE, T_USABLE, T_STATE, T_MMAPPED, T_THREAD, T_START,
+	T_TYPE, T_KNOWN, T_OFFSET, T_SIZE, T_USABLE, T_STATE, T_MMAPPED,
+	T_THREAD, T_START,
 	T_PREV, T_HEADER, T_NOTE, T_COLUMNS
 };
 
@@ -23,6 +25,8 @@ static const struct column at_columns[T_COLUMNS] = {
 	[T_EXTENT] = COLUMN("extent", "heap range", TEXT),
 	[T_ARENA] = COLUMN("arena", "arena", TEXT),
 	[T_BLOCK] = COLUMN("block", "block", ADDR),
+	[T_TYPE] = COLUMN("type", "of type", TEXT, .flags = COLUMN_RAW),
+	[T_KNOWN] = COLUMN("known_by", "known by", TEXT),
 	[T_OFFSET] = COLUMN("offset", "offset in it", SIGNED),
 	[T_SIZE] = COLUMN("size", "chunk size", COUNT),
 	[T_USABLE] = COLUMN("usable", "usable", COUNT),
@@ -74,6 +78,17 @@ static void set_block(struct table *t, const struct heap *h,
 	}
 }
 
+static void set_type(struct table *t, const struct census *c, vaddr addr)
+{
+	const struct type *type =
+		types_get(&c->types, index_find(c->ix, addr));
+
+	if (type->known == TYPE_UNKNOWN)
+		return;
+	table_set_text(t, T_TYPE, type->name);
+	table_set_text(t, T_KNOWN, type_known_name(type->known));
+}
+
 static void build_at_object(struct report *r, const struct report_input *in)
 {
 	const struct damage_at *a = in->at;
@@ -97,6 +112,8 @@ static void build_at_object(struct report *r, const struct report_input *in)
 		set_extent(t, in->heap, a->extent);
 	if (a->has_block)
 		set_block(t, in->heap, a);
+	if (a->has_block && in->census)
+		set_type(t, in->census, a->block.addr);
 	if (a->note_addr)
 		table_set(t, T_NOTE, a->note_addr);
 }
@@ -268,6 +285,7 @@ void build_at(struct report *r, const struct report_input *in)
 	if (!in->at)
 		return;
 	build_at_object(r, in);
+	build_at_members(r, in);
 	build_neighbours(r, in);
 	build_at_refs(r, in);
 	if (!r->options->redact)

@@ -61,6 +61,28 @@ without_hints() {
 }
 ok "without hints, what they tell is not known" without_hints
 
+# The program gave its trees a depth, and the root 6.
+members() {
+	at=$(sed -n 's/^T \(0x[0-9a-f]*\) =struct tree$/\1/p' c.truth | head -1)
+	"$HEAPCORE" analyze -q --at="$at" c.core >at.txt && cat at.txt &&
+		grep -Eq '^  of type +tree$' at.txt &&
+		grep -Eq '^  left +0 +0x[0-9a-f]+ +tree' at.txt &&
+		grep -Eq '^  leaf +16 +0x[0-9a-f]+ +leaf' at.txt &&
+		grep -Eq '^  depth +24 +6 ' at.txt &&
+		"$HEAPCORE" analyze -q --redact --at="$at" c.core >at.txt &&
+		grep -Eq '^  depth +24' at.txt &&
+		! grep -Eq 'left.*0x' at.txt &&
+		"$HEAPCORE" analyze -q --json --at="$at" c.core >at.json &&
+		python3 - at.json <<-'END'
+			import json, sys
+			left = json.load(open(sys.argv[1]))['members'][0]
+			assert left.pop('value').startswith('0x')
+			assert left == {'name': 'left', 'offset': 0,
+			                'leads_to': 'tree', 'type': 'tree *'}
+		END
+}
+ok "members and their values" members
+
 # says TEXT COMMAND...: on stderr.
 says() {
 	text=$1
