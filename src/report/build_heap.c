@@ -282,7 +282,7 @@ void build_residency(struct report *r, const struct report_input *in)
 		table_set(t, R_ABSENT, a->bytes - a->stored);
 		if (known)
 			set_residency(t, &a->pages);
-		if (!is_process(in->sp))
+		else
 			table_set(t, R_LEFT_OUT, a->left_out);
 		left_out += a->left_out;
 	}
