@@ -179,6 +179,13 @@ static void fork_and_read(pid_t pid)
 	_exit(sp ? 0 : 1);
 }
 
+/* Nothing that we are told of may have crashed. */
+static bool ended_well(int status)
+{
+	return WIFSTOPPED(status) || !status ||
+	       (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 /*
  * A process that makes a copy of another, killed before its call number
  * `when` of those that count.  False when it came to its end before.
@@ -222,9 +229,10 @@ static bool killed_at(pid_t target, unsigned when)
 	}
 	kill(pid, SIGKILL);
 	/* Its threads must be waited for too. */
-	do
+	do {
 		got = waitpid(-1, &status, __WALL);
-	while (got >= 0 && (got != pid || WIFSTOPPED(status)));
+		CHECK(ended_well(status));
+	} while (got >= 0 && (got != pid || WIFSTOPPED(status)));
 	return true;
 }
 
@@ -243,9 +251,7 @@ static bool only_child(pid_t pid)
 
 		/* A copy or a helper: it went the way that it should. */
 		got = waitpid(-1, &status, WNOHANG | __WALL);
-		if (got > 0 && !CHECK(got != pid && (!status ||
-				(WIFSIGNALED(status) &&
-				 WTERMSIG(status) == SIGKILL))))
+		if (got > 0 && !CHECK(got != pid && ended_well(status)))
 			return false;
 		snprintf(path, sizeof(path), "/proc/self/task/%d/children",
 			 (int)getpid());
