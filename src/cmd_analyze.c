@@ -362,7 +362,8 @@ static void analyse(struct run *run)
 	if (run->args.sample)
 		subject_sample(s, run->options.sample_rate,
 			       run->options.sample_seed, &run->progress);
-	if (run->options.sections >> SECTION_RETAINERS & 1)
+	if (run->options.sections >> SECTION_RETAINERS & 1 ||
+	    blocks_want_retained(&run->filter))
 		subject_retain(s, &run->progress);
 	if (run->args.report.only &&
 	    run->options.sections >> SECTION_THREADS & 1)

@@ -36,16 +36,6 @@ static vaddr fence(const struct index *ix, const struct heap_extent *x)
 	return round_up(end, UINT64_C(1) << ix->shift);
 }
 
-/* Starts lie in planes up to here; behind it is but one block. */
-static vaddr planes_end(const struct heap_extent *x)
-{
-	uint64_t bytes = (uint64_t)x->n_words << (6 + x->shift);
-
-	if (x->kind == EXTENT_MMAPPED)
-		return x->user + 1;
-	return min_u64(x->start + bytes, x->end) + x->user_off;
-}
-
 static size_t unit_of(const struct index *ix, vaddr addr)
 {
 	return (addr - ix->base) >> INDEX_UNIT_SHIFT;
@@ -68,19 +58,46 @@ static void want_solid(struct index *ix, size_t first, size_t end)
 			ix->units[u] = INDEX_SOLID;
 }
 
+/*
+ * A unit of a range of blocks that none starts in lies in one, or is a hole:
+ * the planes of a damaged heap may span much and hold little.
+ */
+static void lay_out_blocks(struct index *ix, const struct heap_extent *x)
+{
+	uint64_t g = planes_next(x, 0), end = planes_granules(x);
+	size_t next = unit_of(ix, first_user(x));
+
+	while (g < end) {
+		size_t unit = unit_of(ix, planes_addr(x, g) + x->user_off);
+		vaddr behind = ix->base + ((uint64_t)(unit + 1)
+					   << INDEX_UNIT_SHIFT);
+
+		want_solid(ix, next, unit);
+		want_leaves(ix, unit, unit);
+		next = unit + 1;
+		g = planes_next(x, (behind - x->user_off - x->start)
+				   >> x->shift);
+	}
+	want_solid(ix, next, unit_of(ix, fence(ix, x)));
+}
+
 static void lay_out(struct index *ix, const struct heap *h)
 {
 	for (size_t i = 0; i < h->n_extents; i++) {
 		const struct heap_extent *x = &h->extents[i];
-		size_t first, last, end;
+		size_t end;
 
 		if (!has_blocks(x))
 			continue;
-		first = unit_of(ix, first_user(x));
-		last = unit_of(ix, planes_end(x));
 		end = unit_of(ix, fence(ix, x));
-		want_leaves(ix, first, last);
-		want_solid(ix, last + 1, end);
+		if (x->kind == EXTENT_BLOCKS) {
+			lay_out_blocks(ix, x);
+		} else {
+			size_t first = unit_of(ix, x->user);
+
+			want_leaves(ix, first, first);
+			want_solid(ix, first + 1, end);
+		}
 		want_leaves(ix, end, end);
 	}
 }

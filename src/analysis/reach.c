@@ -121,7 +121,8 @@ enum reach_grade reach_grade(const struct reach *r, uint32_t block)
 		return REACH_LIVE;
 	if (bit(r->possible, block))
 		return REACH_POSSIBLE;
-	return bit(r->likely, block) ? REACH_LIKELY : REACH_CERTAIN;
+	return bit(r->likely, block) || r->g->roots.missing_shared
+		? REACH_LIKELY : REACH_CERTAIN;
 }
 
 enum reach_kind reach_kind(const struct reach *r, uint32_t block)
@@ -366,7 +367,8 @@ bool reach_held_by(const struct reach *r, uint32_t block,
 {
 	enum reach_grade grade = reach_grade(r, block);
 
-	if (grade != REACH_LIKELY && grade != REACH_POSSIBLE)
+	if ((grade != REACH_LIKELY && grade != REACH_POSSIBLE) ||
+	    !r->seed[block])
 		return false;
 	ret->block = r->seed[block];
 	ret->node = r->holder[ret->block];

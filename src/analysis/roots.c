@@ -180,7 +180,9 @@ static void sweep_seg(struct sweep *s, const struct seg *seg)
 		root.end = s->limit;
 		add_root(s->r, &root);
 	}
-	if (seg->flags & SEG_W && !(seg->flags & SEG_SHARED))
+	if (seg->flags & SEG_W && seg->flags & SEG_SHARED)
+		s->r->missing_shared += seg->end - end;
+	else if (seg->flags & SEG_W)
 		s->r->missing_bytes += seg->end - end;
 }
 
@@ -215,7 +217,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 			sweep_seg(&s, &sp->segs[i]);
 	/* What the kernel left out because nobody ever wrote it is zeros. */
 	if (!sp->missing_segs && !sp->undumped_segs)
-		r->missing_bytes = 0;
+		r->missing_bytes = r->missing_shared = 0;
 	find_main_stack(&s);
 	for (uint32_t i = 0; i < sp->n_threads; i++)
 		add_root(r, &(struct root){

@@ -42,6 +42,7 @@ struct roots {
 	size_t n, cap;
 	/* Bytes that could hold roots but are not in the file. */
 	uint64_t missing_bytes;
+	uint64_t missing_shared;	/* the same of shared mappings */
 	bool no_main_stack;	/* it is not there: nothing can be said */
 	uint64_t bytes[ROOT_KINDS];
 };

@@ -6,11 +6,13 @@
 
 #include "analysis/census.h"
 #include "analysis/residency.h"
+#include "analysis/retain.h"
 #include "base/mem.h"
 
 enum {
 	B_ADDRESS, B_SIZE, B_USABLE, B_STATE, B_ARENA, B_MMAPPED, B_THREAD,
 	B_LEAKED, B_GRADE, B_REFS, B_RESIDENT, B_SWAPPED, B_TYPE, B_KNOWN,
+	B_RETAINED,
 	B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
 };
 
@@ -40,6 +42,7 @@ static const struct column columns[B_COLUMNS] = {
 	[B_SWAPPED] = COLUMN("swapped", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[B_TYPE] = COLUMN("type", "TYPE", TEXT),
 	[B_KNOWN] = COLUMN("known_by", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[B_RETAINED] = COLUMN("retained", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[B_ALLOCATOR] = COLUMN("allocator", "", TEXT,
 			       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 	[B_USED] = COLUMN("used", "", FLAG,
@@ -57,7 +60,12 @@ const struct column *block_columns(size_t *ret_n)
 bool blocks_want_reach(const struct filter *filter)
 {
 	return filter_uses(filter, B_LEAKED) || filter_uses(filter, B_GRADE) ||
-	       filter_uses(filter, B_REFS);
+	       filter_uses(filter, B_REFS) || blocks_want_retained(filter);
+}
+
+bool blocks_want_retained(const struct filter *filter)
+{
+	return filter_uses(filter, B_RETAINED);
 }
 
 bool blocks_want_types(const struct filter *filter)
@@ -77,6 +85,7 @@ struct words {
 	struct cell grade[REACH_GRADES];
 	bool wants_thread;	/* somebody looks at the thread */
 	const struct reach *reach;	/* borrowed; or NULL */
+	const struct retain *retain;	/* borrowed; or NULL */
 	uint32_t *refs;		/* owned; by number in the index, or NULL */
 	struct residency_cursor at;
 	struct residency pages;	/* of the block at hand */
@@ -142,6 +151,7 @@ static void words_init(struct words *w, const struct report_input *in,
 
 	residency_seek(&w->at, in->sp);
 	w->reach = in->reach;
+	w->retain = in->retain;
 	w->census = in->census;
 	str_init(&w->pool);
 	if (w->census)
@@ -204,12 +214,15 @@ static void reach_cells(const struct words *w, const struct block *b,
 
 	for (int i = B_LEAKED; i <= B_REFS; i++)
 		ret[i].known = node != 0;
+	ret[B_RETAINED].known = false;
 	if (!node)
 		return;
 	grade = reach_grade(r, node);
 	ret[B_LEAKED].u = grade == REACH_CERTAIN || grade == REACH_LIKELY;
 	ret[B_GRADE] = w->grade[grade];
 	ret[B_REFS].u = w->refs[node];
+	if (w->retain && grade == REACH_LIVE)
+		ret[B_RETAINED] = number(w->retain->bytes[node]);
 }
 
 static void page_cells(struct words *w, const struct block *b,
@@ -351,6 +364,10 @@ static char *put_json(char *to, const struct words *w,
 		to = put_word(to, w, &c[B_KNOWN]);
 		to = PUT(to, "\"");
 	}
+	if (c[B_RETAINED].known) {
+		to = PUT(to, ",\"retained\":");
+		to = put_decimal(to, c[B_RETAINED].u);
+	}
 	return PUT(to, "}\n");
 }
 
@@ -394,6 +411,9 @@ static char *put_csv(char *to, const struct words *w, const struct cell *c)
 	} else {
 		to = PUT(to, ",");
 	}
+	to = PUT(to, ",");
+	if (c[B_RETAINED].known)
+		to = put_decimal(to, c[B_RETAINED].u);
 	return PUT(to, "\n");
 }
 

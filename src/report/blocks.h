@@ -21,8 +21,9 @@
 
 const struct column *block_columns(size_t *ret_n);
 
-/* Does the filter look at what only references tell, or only a census? */
+/* Does the filter look at what only references tell, dominators, a census? */
 bool blocks_want_reach(const struct filter *filter);
+bool blocks_want_retained(const struct filter *filter);
 bool blocks_want_types(const struct filter *filter);
 
 /*

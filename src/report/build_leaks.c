@@ -201,7 +201,7 @@ static void explain(struct str *s, const struct reach *r)
 		amount_text(s, &lost);
 		str_adds(s, " cannot be reached from any root");
 	}
-	if (r->grade[REACH_LIKELY].blocks) {
+	if (r->grade[REACH_LIKELY].blocks && !r->g->roots.missing_shared) {
 		str_adds(s, "; of these, ");
 		amount_text(s, &r->grade[REACH_LIKELY]);
 		str_adds(s, " only by a word that nobody will read again "
@@ -226,6 +226,11 @@ static void qualify(struct str *s, const struct roots *roots)
 		str_printf(s, "  %s of writable memory is not in the file: "
 			   "what it refers to may be counted as lost.", size);
 	}
+	if (roots->missing_shared) {
+		num_format_size(size, roots->missing_shared);
+		str_printf(s, "  %s of shared memory is not in the file and "
+			   "may refer to some: none is certain.", size);
+	}
 	if (roots->bytes[ROOT_UNDECODED]) {
 		num_format_size(size, roots->bytes[ROOT_UNDECODED]);
 		str_printf(s, "  %s of the heap could not be decoded; "
@@ -249,7 +254,8 @@ static void build_sums(struct report *r, const struct report_input *in,
 		set_sums(t, in->reach);
 		explain(&s, in->reach);
 		qualify(&s, &in->reach->g->roots);
-		table_set(t, T_UPPER, in->reach->g->roots.missing_bytes > 0);
+		table_set(t, T_UPPER, in->reach->g->roots.missing_bytes > 0 ||
+			  in->reach->g->roots.missing_shared > 0);
 	} else {
 		str_printf(&s, "Leaks were not looked for: %s.",
 			   in->no_reach ? in->no_reach : "no heap was found");

@@ -81,7 +81,8 @@ $ heapcore analyze --only=where,heaps core
 $ heapcore analyze --filter='size>1k colour=red' core
 ! heapcore: --filter: unknown key 'colour'
 !~ ^  Known are address, size, usable, state, arena, mmapped, thread, .*,$
-!~ allocator, used, free\.$
+!~ leak_grade, .*, retained, allocator,$
+!~ used, free\.$
 ? 2
 
 # a state that no block has names those there are

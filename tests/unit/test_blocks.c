@@ -109,8 +109,8 @@ TEST(lines_of_csv)
 {
 	CHECK_STR(list("state=tcache", REPORT_CSV),
 "address,size,usable,state,arena,mmapped,thread,leaked,leak_grade,"
-"refs,resident,swapped,type,known_by\n"
-"0x10040,32,24,tcache,glibc main,false,7,,,,,,,\n");
+"refs,resident,swapped,type,known_by,retained\n"
+"0x10040,32,24,tcache,glibc main,false,7,,,,,,,,\n");
 }
 
 /* The first column of each line, apart by blanks. */
@@ -265,6 +265,6 @@ TEST(types_are_listed_and_quoted)
 		     ",\"type\":\"A<\\\"x,\\\\x5c\\\">\","
 		     "\"known_by\":\"rtti\"}"));
 	CHECK(strstr(list_typed(expr, REPORT_CSV),
-		     ",\"A<\"\"x,\\x5c\"\">\",rtti\n"));
+		     ",\"A<\"\"x,\\x5c\"\">\",rtti,\n"));
 	CHECK(!strstr(list_typed("!type~A used", REPORT_TEXT), "0x10010"));
 }

@@ -164,6 +164,35 @@ TEST(no_block_is_no_number)
 	heap_fini(&h);
 }
 
+/* A damaged size field may make a range of what is hardly there. */
+TEST(few_blocks_in_a_wide_range_cost_little)
+{
+	struct err err = { .kind = ERR_NONE };
+	struct index ix;
+	struct heap h;
+	vaddr start = 0x10000000;
+	size_t extent;
+
+	heap_init(&h);
+	heap_add_allocator(&h, "toy", "1", "");
+	heap_add_arena(&h, 0, 0, "toy main");
+	extent = heap_add_blocks(&h, 0, start, start + 16 * GIB, 4, 16, 8);
+	for (int i = 0; i < 3; i++)
+		extent_mark(&h.extents[extent], start + (uint64_t)i * GIB);
+	heap_finish(&h);
+	if (CHECK(index_init(&ix, &h, GIB, &err))) {
+		CHECK(index_bytes(&ix) < MIB);
+		CHECK_U64(index_addr(&ix, index_find(&ix, start + 20)),
+			  start + 16);
+		CHECK_U64(index_addr(&ix, index_find(&ix, start + 9 * GIB)),
+			  start + 2 * GIB + 16);
+		CHECK_U64(index_end(&ix, start + GIB + 500),
+			  start + 2 * GIB + 8);
+	}
+	index_fini(&ix);
+	heap_fini(&h);
+}
+
 TEST(too_much_is_refused_in_words)
 {
 	struct err err = { .kind = ERR_NONE };
