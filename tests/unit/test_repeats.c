@@ -6,6 +6,7 @@
 #include "analysis/period.h"
 #include "analysis/search.h"
 #include "analysis/strings.h"
+#include "analysis/tails.h"
 #include "base/rand.h"
 #include "unit/toy_heap.h"
 
@@ -319,5 +320,41 @@ TEST(equal_blocks)
 	CHECK_U64(d.copies, 4);
 	CHECK_U64(d.saved, 2 * 64);
 	dup_blocks_fini(&d);
+	toy_fini(&t);
+}
+
+static void put_three(struct toy *t, vaddr at, vaddr start, uint64_t used,
+		      uint64_t size)
+{
+	toy_put(t, at, start);
+	toy_put(t, at + 8, start + used);
+	toy_put(t, at + 16, start + size);
+}
+
+TEST(of_two_claims_the_shorter_tail_counts)
+{
+	struct tails tails;
+	struct toy t;
+	vaddr block, heads, string;
+
+	toy_init(&t);
+	block = toy_malloc(&t, 1000);
+	string = toy_malloc(&t, 504);
+	heads = toy_malloc(&t, 200);
+	put_three(&t, heads, block, 400, 1000);
+	put_three(&t, heads + 32, block, 600, 1000);
+	put_three(&t, heads + 64, block, 200, 1000);
+	/* Text, length, capacity. */
+	toy_put(&t, heads + 128, string);
+	toy_put(&t, heads + 136, 100);
+	toy_put(&t, heads + 144, 503);
+	toy_done(&t);
+	tails_init(&tails, t.sp, &t.h, &t.w, NULL);
+	CHECK(!tails.no_claims);
+	CHECK_U64(tails.total[TAILS_VECTOR].total.blocks, 1);
+	CHECK_U64(tails.total[TAILS_VECTOR].tail_bytes, 400);
+	CHECK_U64(tails.total[TAILS_STRING].total.blocks, 1);
+	CHECK_U64(tails.total[TAILS_STRING].tail_bytes, 403);
+	CHECK_U64(tails.total[TAILS_ZERO].total.blocks, 0);
 	toy_fini(&t);
 }
