@@ -92,7 +92,7 @@ static void set_malloc_info(struct table *t, const struct arena *a)
 	table_set(t, A_REST, unsorted->bytes + binned->bytes + top->bytes);
 }
 
-enum { WHO_ROOM = 11 };		/* what the other columns leave */
+enum { WHO_ROOM = 10 };		/* what the other columns leave */
 
 /* "1 (4711)": how many, and who, if that is short enough. */
 static void set_who(struct table *t, uint64_t n, const struct str *ids)
