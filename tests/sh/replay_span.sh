@@ -188,12 +188,31 @@ ok "another unit" is ms.json '.pauses[0].max_s' 0
 ok "--fail-if: a long pause" sh -c '"$HEAPCORE" replay -q \
 	--pauses=pauses.ndjson --fail-if="max_pause_s>0.000002" phases.trace
 	[ $? = 1 ]'
-echo '{"at": true}' >>pauses.ndjson
+cp pauses.ndjson bad.ndjson
+echo '{"at": true}' >>bad.ndjson
 bad_line() {
-	"$HEAPCORE" replay --pauses=pauses.ndjson phases.trace >out 2>err
-	[ $? = 2 ] && grep -q 'pauses.ndjson:3: "start" is no number' err
+	"$HEAPCORE" replay --pauses=bad.ndjson phases.trace >out 2>err
+	[ $? = 2 ] && grep -q 'bad.ndjson:3: "start" is no number' err
 }
 ok "a wrong line is named" bad_line
+
+# Each key of JSON is in the manual.
+"$HEAPCORE" replay --json --seeds=3 --growth="$span" \
+	--pauses=pauses.ndjson phases.trace >k1.json || :
+"$HEAPCORE" replay --json --only=functions,models,filters phases.trace \
+	>k2.json
+keys_in_manual() {
+	jq -r '.. | objects | keys[]' k1.json k2.json w.json l.json |
+		sort -u >keys
+	[ "$(wc -l <keys)" -gt 100 ] || return 1
+	while read -r key; do
+		grep -q "^\.\(It \)\{0,1\}Va .*\b$key\b" \
+			"$SRC/man/heapcore-replay.1" && continue
+		echo "$key is not in heapcore-replay(1)"
+		return 1
+	done <keys
+}
+ok "each key of JSON is in the manual" keys_in_manual
 
 usage() {
 	"$HEAPCORE" replay "$@" phases.trace >out 2>err
