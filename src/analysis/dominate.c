@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/dominate.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -25,7 +26,9 @@ struct builder {
 	uint32_t second;	/* places from here on are of the second rank */
 	struct edge *stack;	/* owned */
 	size_t n_stack, cap_stack;
-	uint32_t *in_off, *in;	/* owned; places that refer, by place */
+	uint32_t *group_place;	/* owned; by group */
+	/* Who refers, as in dominate_place, by block: ends of lists; owned. */
+	uint32_t *in_off, *in;
 	size_t in_bytes;
 	uint32_t *path;		/* owned; of compress() */
 	size_t n_path, cap_path;
@@ -87,7 +90,8 @@ static void search_group(struct builder *b, uint32_t group)
 {
 	uint32_t node = DOMINATE_GROUP | group;
 
-	push_row(b, node, enter(b, node, 0));
+	b->group_place[group] = enter(b, node, 0);
+	push_row(b, node, b->group_place[group]);
 	while (b->n_stack) {
 		struct edge e = b->stack[--b->n_stack];
 
@@ -119,92 +123,85 @@ static void search(struct builder *b)
 
 /* ---- who refers ---- */
 
-/* What the second rank refers to of the first one's does not count. */
-static bool counts(const struct builder *b, uint32_t from, uint32_t to)
+/* How far ahead of use: found by measurement, anything near is as good. */
+enum { AHEAD_EDGE = 32, AHEAD_LIST = 16 };
+
+static size_t in_off_bytes(const struct builder *b)
 {
-	return to && (from < b->second || to >= b->second);
+	return ((size_t)b->g->n + 2) * sizeof(*b->in_off);
 }
 
-static uint32_t place_of(const struct builder *b, uint32_t edge)
+static void count_edges(struct builder *b, const uint32_t *edges, uint32_t n)
 {
-	return edge & b->g->skip ? 0 : b->place[edge];
-}
+	uint32_t skip = b->g->skip;
 
-/*
- * The two passes go through blocks in their own order, for which memory is
- * fast, and ask for the places of edges ahead.
- */
-enum { AHEAD_PLACE = 48, AHEAD_LIST = 16 };
-
-static void fetch(const struct builder *b, const uint32_t *edges, uint32_t e,
-		  uint32_t end)
-{
-	const struct dominate_graph *g = b->g;
-
-	if (e + AHEAD_PLACE < end && !(edges[e + AHEAD_PLACE] & g->skip))
-		__builtin_prefetch(&b->place[edges[e + AHEAD_PLACE]]);
-	if (e + AHEAD_LIST < end)
-		__builtin_prefetch(&b->in_off[
-			place_of(b, edges[e + AHEAD_LIST])]);
-}
-
-static void count_row(struct builder *b, const uint32_t *edges,
-		      const uint32_t range[2], uint32_t end, uint32_t from)
-{
-	for (uint32_t e = range[0]; e < range[1]; e++) {
-		uint32_t to = place_of(b, edges[e]);
-
-		fetch(b, edges, e, end);
-		if (counts(b, from, to))
-			b->in_off[to + 1]++;
+	for (uint32_t e = 0; e < n; e++) {
+		if (e + AHEAD_EDGE < n)
+			__builtin_prefetch(&b->in_off[
+				(edges[e + AHEAD_EDGE] & ~skip) + 1]);
+		if (!(edges[e] & skip))
+			b->in_off[edges[e] + 1]++;
 	}
 }
 
-/* in_off[p] is where the next one of p goes, and so ends as p's end. */
+/* in_off[to] is where the next one of to goes, and so ends as its end. */
 static void fill_row(struct builder *b, const uint32_t *edges,
 		     const uint32_t range[2], uint32_t end, uint32_t from)
 {
+	uint32_t skip = b->g->skip;
+
 	for (uint32_t e = range[0]; e < range[1]; e++) {
-		uint32_t to = place_of(b, edges[e]);
-
-		fetch(b, edges, e, end);
-		if (counts(b, from, to))
-			b->in[b->in_off[to]++] = from;
+		if (e + AHEAD_EDGE < end)
+			__builtin_prefetch(&b->in_off[
+				edges[e + AHEAD_EDGE] & ~skip]);
+		if (e + AHEAD_LIST < end)
+			__builtin_prefetch(&b->in[b->in_off[
+				edges[e + AHEAD_LIST] & ~skip]]);
+		if (!(edges[e] & skip))
+			b->in[b->in_off[edges[e]]++] = from;
 	}
 }
 
-/* All rows of what has a place; row is one of the two above. */
-static void each_row(struct builder *b,
-		     void (*row)(struct builder *, const uint32_t *,
-				 const uint32_t *, uint32_t, uint32_t))
+/*
+ * By blocks, not by places, and so while these are still being found.  The
+ * rows are read in their own order, for which memory is fast.
+ */
+static void *invert(void *arg)
 {
+	struct builder *b = arg;
 	const struct dominate_graph *g = b->g;
+	uint32_t n = g->off[g->n], n_group = g->group_off[g->n_groups];
 
-	/* Places of groups are found by their order. */
-	for (uint32_t p = 1; p < b->d->n; p++) {
-		uint32_t node = b->d->places[p].node;
-
-		if (node & DOMINATE_GROUP)
-			row(b, g->group_dst,
-			    g->group_off + (node & ~DOMINATE_GROUP),
-			    g->group_off[g->n_groups], p);
-	}
-	for (uint32_t block = 1; block < g->n; block++)
-		if (b->place[block])
-			row(b, g->dst, g->off + block, g->off[g->n],
-			    b->place[block]);
-}
-
-static void invert(struct builder *b)
-{
-	b->in_off = mem_map(places_bytes(b, sizeof(*b->in_off)));
-	each_row(b, count_row);
-	for (uint32_t p = 0; p < b->d->n; p++)
-		b->in_off[p + 1] += b->in_off[p];
-	b->in_bytes = ((size_t)b->in_off[b->d->n] + 1) * sizeof(*b->in);
+	b->in_off = mem_map(in_off_bytes(b));
+	count_edges(b, g->dst, n);
+	count_edges(b, g->group_dst, n_group);
+	for (uint32_t i = 0; i <= g->n; i++)
+		b->in_off[i + 1] += b->in_off[i];
+	b->in_bytes = ((size_t)b->in_off[g->n + 1] + 1) * sizeof(*b->in);
 	b->in = mem_map(b->in_bytes);
-	each_row(b, fill_row);
+	for (uint32_t i = 0; i < g->n; i++)
+		fill_row(b, g->dst, g->off + i, n, i);
+	for (uint32_t i = 0; i < g->n_groups; i++)
+		fill_row(b, g->group_dst, g->group_off + i, n_group,
+			 DOMINATE_GROUP | i);
+	return NULL;
 }
+
+static uint32_t place_of(const struct builder *b, uint32_t node)
+{
+	return node & DOMINATE_GROUP ? b->group_place[node & ~DOMINATE_GROUP]
+				     : b->place[node];
+}
+
+/*
+ * What nothing leads to does not count, nor what the second rank refers to of
+ * the first one's.
+ */
+static bool counts(const struct builder *b, uint32_t from, uint32_t to)
+{
+	return from && (from < b->second || to >= b->second);
+}
+
 /* ---- dominators ---- */
 
 /*
@@ -236,20 +233,47 @@ static uint32_t eval(struct builder *b, uint32_t v, uint32_t last)
 	return best;
 }
 
+/* Ask for what the places some way down need, step by step. */
+static inline __attribute__((always_inline))
+void fetch(const struct builder *b, uint32_t p)
+{
+	const struct dominate_place *places = b->d->places;
+	uint32_t node;
+
+	if (p <= 3 * AHEAD_LIST)
+		return;
+	node = places[p - 3 * AHEAD_LIST].node;
+	if (!(node & DOMINATE_GROUP))
+		__builtin_prefetch(&b->in_off[node]);
+	node = places[p - 2 * AHEAD_LIST].node;
+	if (!(node & DOMINATE_GROUP))
+		__builtin_prefetch(&b->in[b->in_off[node - 1]]);
+	node = places[p - AHEAD_LIST].node;
+	if (!(node & DOMINATE_GROUP) &&
+	    !(b->in[b->in_off[node - 1]] & DOMINATE_GROUP))
+		__builtin_prefetch(&b->place[b->in[b->in_off[node - 1]]]);
+}
+
 static void find_semi(struct builder *b)
 {
 	struct work *w = b->work;
 
 	for (uint32_t p = b->d->n - 1; p > 0; p--) {
-		uint32_t semi = w[p].dominator;
+		uint32_t node = b->d->places[p].node;
+		uint32_t semi = w[p].dominator, i = 0, end = 0;
 
-		/* A list starts where the one before ends. */
-		for (uint32_t i = b->in_off[p]; i-- > b->in_off[p - 1];) {
-			uint32_t s;
+		fetch(b, p);
+		/* Nothing refers to groups; lists follow each other. */
+		if (!(node & DOMINATE_GROUP)) {
+			i = b->in_off[node - 1];
+			end = b->in_off[node];
+		}
+		for (; i < end; i++) {
+			uint32_t from = place_of(b, b->in[i]), s;
 
-			if (i >= AHEAD_PLACE)
-				__builtin_prefetch(&w[b->in[i - AHEAD_PLACE]]);
-			s = w[eval(b, b->in[i], p + 1)].semi;
+			if (!counts(b, from, p))
+				continue;
+			s = w[eval(b, from, p + 1)].semi;
 			if (s < semi)
 				semi = s;
 		}
@@ -275,18 +299,26 @@ void dominate_init(struct dominate *d, const struct dominate_graph *g)
 {
 	struct builder b = { .g = g, .d = d };
 	size_t place_bytes = ((size_t)g->n + 1) * sizeof(*b.place);
+	pthread_t thread;
+	bool started;
 
 	*d = (struct dominate){ 0 };
 	d->bytes = places_bytes(&b, sizeof(*d->places));
 	d->places = mem_map(d->bytes);
 	b.place = mem_map(place_bytes);
 	b.work = mem_map(places_bytes(&b, sizeof(*b.work)));
+	b.group_place = mem_alloc(g->n_groups * sizeof(*b.group_place));
+	started = !pthread_create(&thread, NULL, invert, &b);
 	search(&b);
-	invert(&b);
-	mem_unmap(b.place, place_bytes);
+	if (started)
+		pthread_join(thread, NULL);
+	else
+		invert(&b);
 	find_semi(&b);
+	mem_unmap(b.place, place_bytes);
+	free(b.group_place);
 	mem_unmap(b.in, b.in_bytes);
-	mem_unmap(b.in_off, places_bytes(&b, sizeof(*b.in_off)));
+	mem_unmap(b.in_off, in_off_bytes(&b));
 	find_dominators(&b);
 	mem_unmap(b.work, places_bytes(&b, sizeof(*b.work)));
 	free(b.path);
