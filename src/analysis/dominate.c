@@ -124,7 +124,7 @@ static void search(struct builder *b)
 /* ---- who refers ---- */
 
 /* How far ahead of use: found by measurement, anything near is as good. */
-enum { AHEAD_EDGE = 32, AHEAD_LIST = 16 };
+enum { AHEAD_EDGE = 32, AHEAD_LIST = 16, FEW = 4 };
 
 static size_t in_off_bytes(const struct builder *b)
 {
@@ -187,10 +187,21 @@ static void *invert(void *arg)
 	return NULL;
 }
 
-static uint32_t place_of(const struct builder *b, uint32_t node)
+/* Who refers, as places; 0: nothing leads there. */
+static void to_places(struct builder *b)
 {
-	return node & DOMINATE_GROUP ? b->group_place[node & ~DOMINATE_GROUP]
-				     : b->place[node];
+	const uint32_t *place = b->place;
+	uint32_t *in = b->in, n = b->in_off[b->g->n];
+
+	for (uint32_t i = 0; i < n; i++) {
+		/* A group's bit would lead far away. */
+		if (i + AHEAD_EDGE < n)
+			__builtin_prefetch(&place[in[i + AHEAD_EDGE] &
+						  ~DOMINATE_GROUP]);
+		in[i] = in[i] & DOMINATE_GROUP
+			? b->group_place[in[i] & ~DOMINATE_GROUP]
+			: place[in[i]];
+	}
 }
 
 /*
@@ -249,9 +260,11 @@ void fetch(const struct builder *b, uint32_t p)
 	if (!(node & DOMINATE_GROUP))
 		__builtin_prefetch(&b->in[b->in_off[node - 1]]);
 	node = places[p - AHEAD_LIST].node;
-	if (!(node & DOMINATE_GROUP) &&
-	    !(b->in[b->in_off[node - 1]] & DOMINATE_GROUP))
-		__builtin_prefetch(&b->place[b->in[b->in_off[node - 1]]]);
+	if (node & DOMINATE_GROUP)
+		return;
+	for (uint32_t i = b->in_off[node - 1], k = 0;
+	     i < b->in_off[node] && k < FEW; i++, k++)
+		__builtin_prefetch(&b->work[b->in[i]]);
 }
 
 static void find_semi(struct builder *b)
@@ -269,7 +282,7 @@ static void find_semi(struct builder *b)
 			end = b->in_off[node];
 		}
 		for (; i < end; i++) {
-			uint32_t from = place_of(b, b->in[i]), s;
+			uint32_t from = b->in[i], s;
 
 			if (!counts(b, from, p))
 				continue;
@@ -314,9 +327,10 @@ void dominate_init(struct dominate *d, const struct dominate_graph *g)
 		pthread_join(thread, NULL);
 	else
 		invert(&b);
-	find_semi(&b);
+	to_places(&b);
 	mem_unmap(b.place, place_bytes);
 	free(b.group_place);
+	find_semi(&b);
 	mem_unmap(b.in, b.in_bytes);
 	mem_unmap(b.in_off, in_off_bytes(&b));
 	find_dominators(&b);
