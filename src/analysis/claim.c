@@ -140,20 +140,20 @@ static uint8_t beyond(uint8_t known)
 static void settle(struct spread *s, uint32_t block, uint32_t type,
 		   enum fit fit, uint8_t known)
 {
-	s->type[block] = type;
-	s->fit[block] = (uint8_t)fit;
-	s->known[block] = known;
+	s->blocks[block].type = type;
+	s->blocks[block].fit = (uint8_t)fit;
+	s->blocks[block].known = known;
 }
 
 /* Is what is there as good?  Then it stays. */
 static bool is_settled(struct spread *s, uint32_t block, uint32_t type,
 		       enum fit fit)
 {
-	uint32_t old = s->type[block];
+	uint32_t old = s->blocks[block].type;
 
-	if (s->fit[block] < fit)
+	if (s->blocks[block].fit < fit)
 		return false;
-	if (s->fit[block] == fit && (old & ~SPREAD_ARRAY) !=
+	if (s->blocks[block].fit == fit && (old & ~SPREAD_ARRAY) !=
 	    (type & ~SPREAD_ARRAY))
 		s->n_conflicts++;
 	return true;
@@ -210,8 +210,8 @@ static void follow_inside(struct spread *s, const struct claim *c,
 {
 	uint64_t key = c->value * 31 + c->type + 1;
 
-	if (s->fit[p->number] >= FIT_LOOSE || s->inside.n >= MAX_INSIDE ||
-	    !key || dwarf_map_get(&s->inside, key) ||
+	if (s->blocks[p->number].fit >= FIT_LOOSE ||
+	    s->inside.n >= MAX_INSIDE || !key || dwarf_map_get(&s->inside, key) ||
 	    dwarf_type_size(s->t, c->type) > p->usable - p->off ||
 	    !is_alive(s, c->value, c->type))
 		return;

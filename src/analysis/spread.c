@@ -10,6 +10,8 @@ enum {
 	QUEUE_MIN = 1024,
 	MAX_DEPTH = 16,		/* of arrays in arrays, values in values */
 	MAX_QUEUE = 1 << 27,
+	AHEAD = 16,		/* regions */
+	PENDING = 32,		/* pointers; a power of two */
 };
 
 /*
@@ -28,6 +30,14 @@ static uint64_t count_steps(const struct space *sp)
 	return n;
 }
 
+/* A pointer whose block is being fetched. */
+struct pending {
+	struct field field;
+	vaddr addr;
+	uint64_t value;
+	uint8_t known;
+};
+
 /* A region as it is read. */
 struct reading {
 	struct spread *s;
@@ -44,19 +54,17 @@ void spread_init(struct spread *s, struct space *sp, const struct index *ix,
 {
 	*s = (struct spread){ .sp = sp, .ix = ix, .symbols = symbols, .t = t,
 			      .hints = hints };
-	s->type = mem_map((size_t)ix->n * sizeof(*s->type));
-	s->fit = mem_map(ix->n);
-	s->known = mem_map(ix->n);
+	s->blocks = mem_map_huge((size_t)ix->n * sizeof(*s->blocks));
 	s->steps = count_steps(sp);
+	s->pending = mem_alloc(PENDING * sizeof(*s->pending));
 	fields_init(&s->fields, t, hints);
 }
 
 void spread_fini(struct spread *s)
 {
-	mem_unmap(s->type, (size_t)s->ix->n * sizeof(*s->type));
-	mem_unmap(s->fit, s->ix->n);
-	mem_unmap(s->known, s->ix->n);
+	mem_unmap(s->blocks, (size_t)s->ix->n * sizeof(*s->blocks));
 	free(s->queue);
+	free(s->pending);
 	dwarf_map_fini(&s->inside);
 	dwarf_map_fini(&s->classes);
 	fields_fini(&s->fields);
@@ -91,10 +99,9 @@ void enqueue(struct spread *s, vaddr addr, uint32_t type, uint64_t n,
 
 /* ---- hints ---- */
 
-static bool follow_hint(struct reading *r, const struct hint *h, vaddr base,
+static bool follow_hint(struct spread *s, const struct hint *h, vaddr base,
 			uint64_t value)
 {
-	struct spread *s = r->s;
 	uint64_t size = dwarf_type_size(s->t, h->type), n = 0;
 	struct claim c = { .value = value, .known = TYPE_HINT,
 			   .type = h->to, .strict = true };
@@ -123,36 +130,79 @@ static bool follow_hint(struct reading *r, const struct hint *h, vaddr base,
 	return claim(s, &c);
 }
 
-static void follow_hints(struct reading *r, const struct field *f,
-			 vaddr addr, uint64_t value)
+static void follow_hints(struct spread *s, const struct pending *p)
 {
-	const struct hints *hints = r->s->hints;
+	const struct hint *hints = s->hints->items;
 
-	for (uint32_t i = f->hint; i; i = hints->items[i].next)
-		if (follow_hint(r, &hints->items[i],
-				addr - hints->items[i].off, value))
+	for (uint32_t i = p->field.hint; i; i = hints[i].next)
+		if (follow_hint(s, &hints[i], p->addr - hints[i].off,
+				p->value))
 			return;
 }
 
 /* ---- fields ---- */
 
-static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
+static void follow_pending(struct spread *s)
 {
-	uint64_t value;
+	const struct pending *p = &s->pending[s->first_pending];
+	const struct field *f = &p->field;
 
-	if (!space_word(r->s->sp, addr, &value) || !value)
-		return;
+	s->first_pending = (s->first_pending + 1) % PENDING;
+	s->n_pending--;
 	if (f->hint) {
-		follow_hints(r, f, addr, value);
+		follow_hints(s, p);
 		return;
 	}
-	claim(r->s, &(struct claim){
-		.value = value, .type = f->type,
-		.known = f->flags & FIELD_NODE && r->known > TYPE_CONTAINER ?
-			 TYPE_CONTAINER : r->known,
+	claim(s, &(struct claim){
+		.value = p->value, .type = f->type,
+		.known = f->flags & FIELD_NODE && p->known > TYPE_CONTAINER ?
+			 TYPE_CONTAINER : p->known,
 		.node = f->flags & FIELD_NODE,
 		.unsure = f->flags & FIELD_IN_UNION,
 	});
+}
+
+/* What is known of the block that a pointer leads to, and its first word. */
+static void fetch_block(const struct spread *s, const struct pending *p)
+{
+	const void *bytes = space_view(s->sp, p->value, 8);
+
+	__builtin_prefetch(&s->blocks[index_number(s->ix, p->value -
+						   s->ix->base)]);
+	if (bytes)
+		__builtin_prefetch(bytes);
+}
+
+/*
+ * A pointer into the heap waits until what is to be looked at has come: first
+ * the index, by the middle of its way the block.
+ */
+static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
+{
+	struct spread *s = r->s;
+	uint64_t value, off;
+	uint32_t unit;
+	size_t last;
+
+	if (!space_word(s->sp, addr, &value))
+		return;
+	off = value - s->ix->base;
+	if (off >= s->ix->span)
+		return;
+	unit = s->ix->units[off >> INDEX_UNIT_SHIFT];
+	if (!unit)
+		return;
+	if ((int32_t)unit > 0)
+		__builtin_prefetch(index_word_at(s->ix, unit, off));
+	last = s->first_pending + s->n_pending;
+	s->pending[last % PENDING] =
+		(struct pending){ *f, addr, value, r->known };
+	s->n_pending++;
+	if (s->n_pending >= PENDING / 2)
+		fetch_block(s, &s->pending[(last - PENDING / 2 + 1) %
+					   PENDING]);
+	if (s->n_pending == PENDING)
+		follow_pending(s);
 }
 
 static void read_elements(struct reading *r, vaddr addr, uint32_t type,
@@ -207,7 +257,7 @@ static void read_vector(struct reading *r, const struct field *f, vaddr addr)
 	c.value = word[0];
 	c.n = (uint32_t)min_u64((word[2] - word[0]) / size, UINT32_MAX);
 	c.quiet = true;
-	if (c.n && s->fit[block] < FIT_EXACT && claim(s, &c))
+	if (c.n && s->blocks[block].fit < FIT_EXACT && claim(s, &c))
 		enqueue(s, word[0], f->type, (word[1] - word[0]) / size,
 			r->known == TYPE_HINT ? TYPE_HINT : TYPE_DWARF);
 }
@@ -287,7 +337,7 @@ static void read_function(struct reading *r, vaddr addr)
 	    !space_word(r->s->sp, addr + 2 * word, &manager) || !manager)
 		return;
 	block = index_find(r->s->ix, functor);
-	if (block && !r->s->fit[block])
+	if (block && !r->s->blocks[block].fit)
 		claim(r->s, &(struct claim){ .value = functor,
 					     .type = SPREAD_FUNCTOR,
 					     .known = by_rule(r) });
@@ -384,9 +434,28 @@ static void read_region(struct spread *s, const struct region *g)
 		read_type(&r, g->addr + i * size, g->type);
 }
 
+/* What the region some places behind the first will be read from. */
+static void fetch_ahead(struct spread *s)
+{
+	const struct region *g;
+	const void *bytes;
+
+	if (s->n_queue <= AHEAD)
+		return;
+	g = &s->queue[(s->head + AHEAD) & (s->cap_queue - 1)];
+	bytes = space_view(s->sp, g->addr, 8);
+	if (bytes)
+		__builtin_prefetch(bytes);
+}
+
 void spread_run(struct spread *s)
 {
-	while (s->n_queue) {
+	while (s->n_queue || s->n_pending) {
+		if (!s->n_queue) {
+			follow_pending(s);
+			continue;
+		}
+		fetch_ahead(s);
 		struct region g = s->queue[s->head];
 
 		s->head = (s->head + 1) & (s->cap_queue - 1);
@@ -422,7 +491,7 @@ void spread_objects(struct spread *s, const struct heap *h)
 			continue;
 		type = class_of(s, word);
 		block = index_find(s->ix, b.addr);
-		if (!type || !block || s->fit[block] >= FIT_EXACT ||
+		if (!type || !block || s->blocks[block].fit >= FIT_EXACT ||
 		    dwarf_type_size(s->t, type) > b.usable)
 			continue;
 		claim(s, &(struct claim){ .value = b.addr, .type = type,

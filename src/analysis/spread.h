@@ -15,8 +15,9 @@
  * the elements in use are followed.  What a union holds is believed if it
  * fits exactly.  An object with a vtable is what that says.
  *
- * Cost.  Six bytes for each block and sixteen for each that waits.  Each block
- * is expanded at most once for each fit.
+ * Cost.  Eight bytes for each block and 24 for each that waits.  Each block is
+ * expanded at most once for each fit; most of the time goes by waiting for
+ * memory, which is fetched some regions ahead.
  */
 #ifndef ANALYSIS_SPREAD_H
 #define ANALYSIS_SPREAD_H
@@ -50,12 +51,20 @@ enum {
 	SPREAD_TEXT,		/* bytes, by a hint */
 };
 
+struct spread_block {
+	uint32_t type;		/* 0: none yet */
+	uint8_t fit;		/* enum fit */
+	uint8_t known;		/* enum type_known */
+};
+
 struct region {
 	vaddr addr;
 	uint32_t type;
 	uint32_t n;		/* elements */
 	uint8_t known;		/* enum type_known of what it leads to */
 };
+
+struct pending;
 
 struct spread {
 	struct space *sp;	/* borrowed, as are these */
@@ -65,11 +74,11 @@ struct spread {
 	const struct hints *hints;	/* or NULL */
 	struct fields fields;
 
-	uint32_t *type;		/* owned, by block; 0: none yet */
-	uint8_t *fit;		/* owned: enum fit */
-	uint8_t *known;		/* owned: enum type_known */
+	struct spread_block *blocks;	/* owned; by number of the index */
 	struct region *queue;	/* owned: a ring */
 	size_t head, n_queue, cap_queue;
+	struct pending *pending;	/* owned: a ring of pointers */
+	size_t first_pending, n_pending;
 	struct dwarf_map inside;	/* regions that start inside blocks */
 	struct dwarf_map classes;	/* first words to types + 1 */
 	uint64_t steps;		/* that are left */

@@ -198,8 +198,8 @@ void typed_fini(struct typed *ty)
 static uint32_t number_of(struct typed *ty, struct types *types,
 			  struct dwarf_map *numbers, uint32_t block)
 {
-	uint32_t type = ty->spread.type[block], number;
-	uint8_t known = ty->spread.known[block];
+	uint32_t type = ty->spread.blocks[block].type, number;
+	uint8_t known = ty->spread.blocks[block].known;
 	uint64_t key = ((uint64_t)type << 8 | known) + 1;
 	struct str name;
 
@@ -224,7 +224,7 @@ void typed_name(struct types *types, const struct census_input *in)
 	if (!ty || !ty->any)
 		return;
 	for (uint32_t i = 1; i < types->n_blocks; i++)
-		if (ty->spread.fit[i])
+		if (ty->spread.blocks[i].fit)
 			types_set(types, i, number_of(ty, types, &numbers, i));
 	dwarf_map_fini(&numbers);
 }

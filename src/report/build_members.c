@@ -70,8 +70,8 @@ static void add_pointer(struct walk *w, uint32_t type, vaddr addr)
 	table_printf(w->t, M_VALUE, "0x%" PRIx64, value);
 	str_init(&s);
 	block = index_find(sp->ix, value);
-	if (block && sp->fit[block])
-		spread_name(sp, sp->type[block], &s);
+	if (block && sp->blocks[block].fit)
+		spread_name(sp, sp->blocks[block].type, &s);
 	else if (block)
 		str_adds(&s, "a block");
 	else
@@ -237,11 +237,14 @@ void build_at_members(struct report *r, const struct report_input *in)
 	struct walk w = { .ty = ty, .names = in->names, .steps = MAX_STEPS };
 	uint32_t block, type;
 	uint64_t size;
+	bool array;
 
 	if (!ty || !ty->any || !in->at->has_block)
 		return;
 	block = index_find(ty->spread.ix, in->at->block.addr);
-	type = block ? ty->spread.type[block] & ~(uint32_t)SPREAD_ARRAY : 0;
+	type = block ? ty->spread.blocks[block].type : 0;
+	array = type & SPREAD_ARRAY;
+	type &= ~(uint32_t)SPREAD_ARRAY;
 	if (!type || type >= SPREAD_STRING)
 		return;
 	size = dwarf_type_size(&ty->t, type);
@@ -250,7 +253,7 @@ void build_at_members(struct report *r, const struct report_input *in)
 		return;
 	w.start = in->at->block.addr;
 	/* Of an array, the element. */
-	if (ty->spread.type[block] & SPREAD_ARRAY && in->at->offset > 0)
+	if (array && in->at->offset > 0)
 		w.start += (uint64_t)in->at->offset / size * size;
 	if (w.start + size > in->at->block.addr + in->at->block.usable)
 		w.start = in->at->block.addr;

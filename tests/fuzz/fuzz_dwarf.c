@@ -189,10 +189,10 @@ static void check(struct spread *s)
 
 	str_init(&name);
 	for (uint32_t i = 0; i < s->ix->n; i++) {
-		uint32_t type = s->type[i] & ~(uint32_t)SPREAD_ARRAY;
+		uint32_t type = s->blocks[i].type & ~(uint32_t)SPREAD_ARRAY;
 		vaddr at;
 
-		if (!s->fit[i])
+		if (!s->blocks[i].fit)
 			continue;
 		at = index_addr(s->ix, i);
 		if (!index_used(s->ix, i) || !type ||
@@ -200,7 +200,7 @@ static void check(struct spread *s)
 		     index_end(s->ix, at) - at))
 			abort();
 		str_clear(&name);
-		spread_name(s, s->type[i], &name);
+		spread_name(s, s->blocks[i].type, &name);
 	}
 	str_fini(&name);
 }
