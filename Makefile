@@ -20,7 +20,7 @@ ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill d
 	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
-	census_scan census_name census
+	census_scan census_name php census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 	trace_import trace_heaptrack live lifetimes timeline pauses pauses_read size_class models filters replay rates

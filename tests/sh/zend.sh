@@ -59,6 +59,26 @@ no_zend() {
 }
 ok "USE_ZEND_ALLOC=0: no heap is found" no_zend
 
+# counts FILE NAME=BLOCKS...: blocks of these types, as the program makes them.
+counts() {
+	of_php "$1" || return 1
+	shift
+	"$HEAPCORE" analyze -q --only=types --json core >types.json
+	for want in "$@"; do
+		got=$(jq -r --arg name "php ${want%=*}" '[.types[] |
+			select(.name == $name) | .blocks] | add' types.json)
+		echo "${want%=*}: $got"
+		[ "$got" = "${want#*=}" ] || return 1
+	done
+}
+ok "classes of one of everything" counts kinds.php \
+	"object Generator=300" "object Closure=300" "object Node=900" \
+	"object SplDoublyLinkedList=300" "object SplMinHeap=300" \
+	"object SplObjectStorage=300" "object ArrayObject=300" \
+	"object SplFixedArray=300" "object DateTime=300" \
+	"object RuntimeException=300" "object Exception=300"
+ok "objects that were not freed" counts objects.php "object Item=13333"
+
 # damaged KIND CODE: one word is overwritten; the rest of the heap is as before
 # within a few blocks, and a finding says where.
 damaged() {
