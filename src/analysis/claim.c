@@ -211,7 +211,8 @@ static void follow_inside(struct spread *s, const struct claim *c,
 	uint64_t key = c->value * 31 + c->type + 1;
 
 	if (s->blocks[p->number].fit >= FIT_LOOSE ||
-	    s->inside.n >= MAX_INSIDE || !key || dwarf_map_get(&s->inside, key) ||
+	    s->inside.n >= MAX_INSIDE || !key ||
+	    dwarf_map_get(&s->inside, key) ||
 	    dwarf_type_size(s->t, c->type) > p->usable - p->off ||
 	    !is_alive(s, c->value, c->type))
 		return;

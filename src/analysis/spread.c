@@ -93,8 +93,8 @@ void enqueue(struct spread *s, vaddr addr, uint32_t type, uint64_t n,
 	if (s->n_queue == s->cap_queue)
 		grow_queue(s);
 	s->queue[(s->head + s->n_queue++) & (s->cap_queue - 1)] =
-		(struct region){ addr, type, (uint32_t)min_u64(n, UINT32_MAX),
-				 known };
+		(struct region){ addr, type, (uint32_t)min_u64(n, REGION_MAX) &
+				 REGION_MAX, known & 15 };
 }
 
 /* ---- hints ---- */

@@ -15,9 +15,9 @@
  * the elements in use are followed.  What a union holds is believed if it
  * fits exactly.  An object with a vtable is what that says.
  *
- * Cost.  Eight bytes for each block and 24 for each that waits.  Each block is
- * expanded at most once for each fit; most of the time goes by waiting for
- * memory, which is fetched some regions ahead.
+ * Cost.  Eight bytes for each block and sixteen for each that waits.  Each
+ * block is expanded at most once for each fit; most of the time goes by waiting
+ * for memory, which is fetched some regions ahead.
  */
 #ifndef ANALYSIS_SPREAD_H
 #define ANALYSIS_SPREAD_H
@@ -60,9 +60,10 @@ struct spread_block {
 struct region {
 	vaddr addr;
 	uint32_t type;
-	uint32_t n;		/* elements */
-	uint8_t known;		/* enum type_known of what it leads to */
+	uint32_t n : 28;	/* elements */
+	uint32_t known : 4;	/* enum type_known of what it leads to */
 };
+enum { REGION_MAX = (1 << 28) - 1 };
 
 struct pending;
 
