@@ -217,7 +217,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 			sweep_seg(&s, &sp->segs[i]);
 	/* What the kernel left out because nobody ever wrote it is zeros. */
 	if (!sp->missing_segs && !sp->undumped_segs)
-		r->missing_bytes = r->missing_shared = 0;
+		r->missing_bytes = 0;
 	find_main_stack(&s);
 	for (uint32_t i = 0; i < sp->n_threads; i++)
 		add_root(r, &(struct root){
