@@ -37,6 +37,7 @@ MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(ANALYSIS:%=analysis/%) $(SAMPLER:%=sampler/%) \
 	$(REPLAY:%=replay/%) $(REPORT:%=report/%)
 PAGES = $(wildcard $(srcdir)/man/*.[1-9])
+HINTS = $(wildcard $(srcdir)/docs/hints/*.hints)
 
 # Without config.mk, these do all set-up themselves and install what is
 # missing; everything else wants ./configure to be run by hand.
@@ -172,7 +173,7 @@ D = $(DESTDIR)
 install: all
 	$(INSTALL) -d $(D)$(bindir) $(D)$(libexecdir)/heapcore \
 		$(D)$(mandir)/man1 $(D)$(mandir)/man5 \
-		$(D)$(docdir) $(D)$(datadir)/bash-completion/completions \
+		$(D)$(docdir)/hints $(D)$(datadir)/bash-completion/completions \
 		$(D)$(datadir)/zsh/site-functions \
 		$(D)$(datadir)/fish/vendor_completions.d
 	$(INSTALL) heapcore $(D)$(bindir)
@@ -182,6 +183,7 @@ install: all
 	$(if $(filter %.5,$(PAGES)),$(INSTALL) -m 644 $(filter %.5,$(PAGES)) \
 		$(D)$(mandir)/man5)
 	cd $(srcdir) && $(INSTALL) -m 644 README.md NEWS.md LICENSE $(D)$(docdir)
+	$(INSTALL) -m 644 $(HINTS) $(D)$(docdir)/hints
 	cd $(srcdir)/docs/completion && \
 	$(INSTALL) -m 644 heapcore.bash \
 		$(D)$(datadir)/bash-completion/completions/heapcore && \
@@ -194,6 +196,7 @@ uninstall:
 		$(addprefix $(D)$(mandir)/man1/,$(notdir $(filter %.1,$(PAGES)))) \
 		$(addprefix $(D)$(mandir)/man5/,$(notdir $(filter %.5,$(PAGES)))) \
 		$(addprefix $(D)$(docdir)/,README.md NEWS.md LICENSE) \
+		$(addprefix $(D)$(docdir)/hints/,$(notdir $(HINTS))) \
 		$(D)$(datadir)/bash-completion/completions/heapcore \
 		$(D)$(datadir)/zsh/site-functions/_heapcore \
 		$(D)$(datadir)/fish/vendor_completions.d/heapcore.fish

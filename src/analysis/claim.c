@@ -6,9 +6,7 @@
 #include "base/mem.h"
 
 enum {
-	MALLOC_WORD = 8,	/* of a block's bytes, its header */
 	MALLOC_UNIT = 16,
-	MALLOC_LEAST = 24,	/* usable bytes of the smallest block */
 	MAX_HEADER = 24,	/* before a text: lengths, flags */
 	MAX_COOKIE = 16,	/* before an array: how many */
 	MAX_INSIDE = 1 << 20,	/* regions inside blocks without a type */
@@ -60,13 +58,16 @@ static uint32_t class_at(struct spread *s, vaddr addr, uint64_t room)
 
 /* ---- how well it fits ---- */
 
-/* What malloc gives for a request, or 16 more where a rest was too small. */
-static bool is_snug(uint64_t request, uint64_t usable)
+/*
+ * What malloc of glibc gives for a request, or 16 more where a rest was too
+ * small: all but a word of the chunk, and three words at least.
+ */
+static bool is_snug(const struct spread *s, uint64_t request, uint64_t usable)
 {
-	uint64_t least = round_up(request + MALLOC_WORD, MALLOC_UNIT) -
-			 MALLOC_WORD;
+	uint64_t word = s->sp->word;
+	uint64_t least = round_up(request + word, MALLOC_UNIT) - word;
 
-	least = max_u64(least, MALLOC_LEAST);
+	least = max_u64(least, 3 * word);
 	return usable >= request && usable <= least + MALLOC_UNIT;
 }
 
@@ -113,7 +114,7 @@ static enum fit fit_of(struct spread *s, const struct claim *c,
 		return FIT_ARRAY;
 	if (c->n)
 		return c->n * ty.size <= p->usable ? FIT_EXACT : FIT_NONE;
-	if (is_snug(n * ty.size, p->usable)) {
+	if (is_snug(s, n * ty.size, p->usable)) {
 		*ret_n = 1;
 		return c->node ? FIT_NODE : FIT_EXACT;
 	}
@@ -123,7 +124,7 @@ static enum fit fit_of(struct spread *s, const struct claim *c,
 	}
 	if (c->node)
 		return FIT_NONE;
-	if (is_snug(*ret_n * ty.size, p->usable))
+	if (is_snug(s, *ret_n * ty.size, p->usable))
 		return FIT_ARRAY;
 	*ret_n = 1;
 	return FIT_LOOSE;
@@ -180,7 +181,8 @@ static bool claim_cookie(struct spread *s, const struct claim *c,
 	if (!size || p->off > MAX_COOKIE || p->off < s->sp->word ||
 	    !space_word(s->sp, c->value - s->sp->word, &n) || !n ||
 	    n > UINT32_MAX || !mul_ok(n, size, &bytes) ||
-	    bytes > p->usable - p->off || !is_snug(bytes + p->off, p->usable))
+	    bytes > p->usable - p->off ||
+	    !is_snug(s, bytes + p->off, p->usable))
 		return false;
 	if (is_settled(s, p->number, c->type | SPREAD_ARRAY, FIT_EXACT))
 		return true;

@@ -137,16 +137,16 @@ static void note_all(struct typed *ty, const struct typed_input *in)
 		note(ty, "debug-file", mem_strdup(findings[i]));
 	if (t->n_skipped)
 		note(ty, "debug-entries", mem_printf(
-			"%" PRIu64 " entries of debug information make no "
-			"sense: left out", t->n_skipped));
+			"entries of debug information that make no sense: "
+			"%" PRIu64, t->n_skipped));
 	if (t->n_split)
 		note(ty, "debug-split", mem_printf(
-			"%" PRIu64 " units keep their types in .dwo files, "
-			"which are not read", t->n_split));
+			"units with their types in .dwo files, which are "
+			"not read: %" PRIu64, t->n_split));
 	if (in->hints && ty->any && in->hints->n_unknown)
 		note(ty, "hints-unknown", mem_printf(
-			"%zu hints, the first in line %u, name types or "
-			"members that the program does not have",
+			"hints whose types or members the program does not "
+			"have: %zu, the first in line %u",
 			in->hints->n_unknown, in->hints->first_unknown));
 	if (in->hints && !ty->any)
 		note(ty, "hints-unused", mem_strdup(

@@ -233,6 +233,7 @@ static void visit_units(struct dwarf_types *t, uint32_t file, bool types)
 				    types ? &type_off : NULL) || next <= off)
 			return;
 		p.budget = next - off;
+		t->word = address == 4 ? 4 : 8;
 		if (types ? dwarf_offdie_types(dw, off + header, &die) :
 			    dwarf_offdie(dw, off + header, &die)) {
 			t->n_split += dwarf_hasattr(&die, DW_AT_dwo_name) ||

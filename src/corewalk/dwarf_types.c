@@ -13,7 +13,7 @@ enum { DWARF_MAX_DEPTH = 8 };	/* of bases and parts without a name */
 
 void dwarf_types_init(struct dwarf_types *t)
 {
-	*t = (struct dwarf_types){ 0 };
+	*t = (struct dwarf_types){ .word = 8 };
 	dwarf_names_init(t);
 	MEM_PUSH(t->types, t->n_types, t->cap_types) = (struct dtype){ 0 };
 }
@@ -92,17 +92,14 @@ static uint32_t derive(struct dwarf_types *t, enum dtype_kind kind,
 
 uint32_t dwarf_pointer_to(struct dwarf_types *t, uint32_t target)
 {
-	return derive(t, DTYPE_POINTER, target, 0, 8);
+	return derive(t, DTYPE_POINTER, target, 0, t->word);
 }
 
 static uint32_t make_pointer(struct dwarf_types *t, Dwarf_Die *die, bool ref)
 {
-	uint64_t size = 8;
-	uint32_t target = dwarf_type_of(t, die), type;
+	uint32_t target = dwarf_type_of(t, die);
+	uint32_t type = derive(t, DTYPE_POINTER, target, ref, t->word);
 
-	constant(die, DW_AT_byte_size, &size);
-	/* Of a 32-bit program all are of 4 bytes. */
-	type = derive(t, DTYPE_POINTER, target, ref, size == 4 ? 4 : 8);
 	if (ref)
 		t->types[type].flags |= DTYPE_REFERENCE;
 	return type;

@@ -140,6 +140,7 @@ struct dwarf_types {
 	uint64_t budget;	/* entries still to be visited */
 	uint64_t n_skipped;	/* left out: a bound, a broken entry */
 	uint64_t n_split;	/* units whose entries are in .dwo files */
+	unsigned word;		/* bytes of a pointer: of the last module */
 	unsigned depth;		/* of the type that is being made */
 };
 
