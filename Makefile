@@ -12,7 +12,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	unpack core_fault core_kind core_note core_file core_runs target_core \
 	live_proc live_check live_stop live_pages live_note live_copy live_room live_buffer \
 	live_file live_chain live_fork target_live target_mem \
-	snapshot_file snapshot heap alloc \
+	snapshot_file snapshot heap alloc words \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc tcmalloc_find tcmalloc_table tcmalloc_walk alloc_tcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc

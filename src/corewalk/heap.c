@@ -439,6 +439,44 @@ void heap_sort(struct heap *h)
 	h->last = 0;
 }
 
+/* The first of the first n extents that ends behind addr. */
+static size_t extent_behind(const struct heap *h, size_t n, vaddr addr)
+{
+	size_t lo = 0;
+
+	while (lo < n) {
+		size_t mid = lo + (n - lo) / 2;
+
+		if (h->extents[mid].end <= addr)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
+void heap_add_rest(struct heap *h, uint32_t arena, enum extent_kind kind,
+		   const struct heap_range *ranges, size_t n)
+{
+	size_t n_old = h->n_extents;
+
+	heap_sort(h);
+	for (size_t i = 0; i < n; i++) {
+		vaddr at = ranges[i].start, end = ranges[i].end;
+		size_t x = extent_behind(h, n_old, at);
+
+		for (; at < end; x++) {
+			vaddr stop = x < n_old ?
+				min_u64(end, h->extents[x].start) : end;
+
+			if (stop > at)
+				heap_add_range(h, arena, kind, at, stop);
+			at = x < n_old ? max_u64(at, h->extents[x].end) : end;
+		}
+	}
+	heap_sort(h);
+}
+
 void heap_finish(struct heap *h)
 {
 	heap_sort(h);

@@ -207,6 +207,12 @@ void heap_add_own(struct heap *h, vaddr start, vaddr end);
 /* A range that is not blocks. */
 void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 		    vaddr start, vaddr end);
+/*
+ * What of these ranges is in no extent yet; they do not overlap.  Sorts the
+ * extents: their indices change.
+ */
+void heap_add_rest(struct heap *h, uint32_t arena, enum extent_kind kind,
+		   const struct heap_range *ranges, size_t n);
 /* The last tail bytes of a mapping are the allocator's, as is its start. */
 void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 		      vaddr user, unsigned tail);

@@ -477,6 +477,36 @@ vaddr space_run_end(struct space *sp, vaddr addr)
 	return seg->end;
 }
 
+bool space_mapped(struct space *sp, vaddr start, uint64_t bytes)
+{
+	while (bytes) {
+		const struct seg *seg = space_seg(sp, start);
+		uint64_t n;
+
+		if (!seg)
+			return false;
+		n = min_u64(bytes, seg->end - start);
+		start += n;
+		bytes -= n;
+	}
+	return true;
+}
+
+bool space_readable(struct space *sp, vaddr start, uint64_t bytes)
+{
+	while (bytes) {
+		const struct seg *seg = space_seg(sp, start);
+		uint64_t n;
+
+		if (!seg || start - seg->start >= seg->avail)
+			return false;
+		n = min_u64(bytes, seg->start + seg->avail - start);
+		start += n;
+		bytes -= n;
+	}
+	return true;
+}
+
 const struct module *space_module(const struct space *sp, vaddr addr)
 {
 	size_t lo = 0;

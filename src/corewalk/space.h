@@ -271,6 +271,11 @@ bool space_seg_anon(const struct seg *seg);
  */
 vaddr space_run_end(struct space *sp, vaddr addr);
 
+/* Is all of it mapped, in one or several segments? */
+bool space_mapped(struct space *sp, vaddr start, uint64_t bytes);
+/* Can all of it be read? */
+bool space_readable(struct space *sp, vaddr start, uint64_t bytes);
+
 /* The module whose mappings cover addr, NULL if none. */
 const struct module *space_module(const struct space *sp, vaddr addr);
 

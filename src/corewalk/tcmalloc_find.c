@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "corewalk/words.h"
 
 enum {
 	SPAN_BYTES = 48,
 	MIN_SHIFT = 12, MAX_SHIFT = 18,
 	TRIED_ENTRIES = 64,		/* of a leaf, for votes */
 	MIN_VOTES = 2,
-	BUFFER = 64 * 1024,
 	LEAF_PIECE = 1024,		/* of one that may be none */
 	MAX_CANDIDATES = 64,
 	VOTE_BUDGET = 64 << 20,		/* bytes read for a page size */
@@ -35,92 +35,6 @@ static uint64_t root_bytes(unsigned shift)
 static uint64_t leaf_bytes(unsigned shift)
 {
 	return UINT64_C(8) << tc_leaf_bits(shift);
-}
-
-static bool mapped(struct space *sp, vaddr start, uint64_t bytes)
-{
-	while (bytes) {
-		const struct seg *seg = space_seg(sp, start);
-		uint64_t n;
-
-		if (!seg)
-			return false;
-		n = min_u64(bytes, seg->end - start);
-		start += n;
-		bytes -= n;
-	}
-	return true;
-}
-
-static bool readable(struct space *sp, vaddr start, uint64_t bytes)
-{
-	while (bytes) {
-		const struct seg *seg = space_seg(sp, start);
-		uint64_t n;
-
-		if (!seg || start - seg->start >= seg->avail)
-			return false;
-		n = min_u64(bytes, seg->start + seg->avail - start);
-		start += n;
-		bytes -= n;
-	}
-	return true;
-}
-
-/* ---- words that are not zero ---- */
-
-struct words {
-	struct space *sp;
-	vaddr at, end;
-	uint64_t buf[BUFFER / 8];
-	size_t i, n;
-	uint64_t piece;		/* bytes read at once */
-	uint64_t *budget;	/* of bytes to be read */
-};
-
-static void words_init(struct words *w, struct space *sp, vaddr start,
-		       vaddr end, uint64_t piece, uint64_t *budget)
-{
-	w->sp = sp;
-	w->piece = piece;
-	w->at = start;
-	w->end = end;
-	w->i = w->n = 0;
-	w->budget = budget;
-}
-
-static bool fill(struct words *w)
-{
-	vaddr next = space_next_stored(w->sp, w->at) & ~UINT64_C(7);
-	uint64_t want;
-
-	if (next > w->at)
-		w->at = next;
-	if (w->at >= w->end)
-		return false;
-	want = min_u64(w->end - w->at, w->piece);
-	want = min_u64(want, *w->budget);
-	w->n = (size_t)(space_read(w->sp, w->at, w->buf, want) / 8);
-	*w->budget -= w->n * 8;
-	w->i = 0;
-	return w->n != 0;
-}
-
-/* The next one: its address and value. */
-static bool words_next(struct words *w, vaddr *addr, uint64_t *value)
-{
-	for (;;) {
-		for (; w->i < w->n; w->i++)
-			if (w->buf[w->i]) {
-				*addr = w->at + w->i * 8;
-				*value = w->buf[w->i++];
-				return true;
-			}
-		w->at += w->n * 8;
-		w->n = 0;
-		if (!fill(w))
-			return false;
-	}
 }
 
 /* ---- candidates ---- */
@@ -177,7 +91,7 @@ static void try_leaf(struct finder *f, vaddr at, vaddr leaf, unsigned shift)
 	uint64_t span, start;
 
 	if (f->hi - f->lo < root_bytes(shift) + 8 ||
-	    !mapped(f->sp, leaf, leaf_bytes(shift)))
+	    !space_mapped(f->sp, leaf, leaf_bytes(shift)))
 		return;
 	words_init(&f->leaf, f->sp, leaf, leaf + leaf_bytes(shift),
 		   LEAF_PIECE, &f->leaf_budget);
@@ -293,30 +207,6 @@ static bool elect(struct finder *f, struct tcmalloc *ret, char *near,
 	return best.n_spans != 0;
 }
 
-/* The module's writable mappings and its bss, as far as they join. */
-static bool next_range(struct space *sp, const struct module *m, size_t *i,
-		       vaddr *lo, vaddr *hi)
-{
-	*lo = *hi = 0;
-	for (; *i < sp->n_segs; (*i)++) {
-		const struct seg *seg = &sp->segs[*i];
-		bool ours = seg->flags & SEG_W &&
-			!(seg->flags & SEG_SHARED) && seg->start < m->end;
-
-		if (*lo && (!ours || seg->start != *hi))
-			return true;
-		if (seg->start >= m->end)
-			return false;
-		if (!ours)
-			continue;
-		if (!*lo)
-			*lo = seg->start;
-		/* What was mapped right behind the bss joins it. */
-		*hi = min_u64(seg->end, m->end);
-	}
-	return *lo != 0;
-}
-
 static void collect_votes(struct finder *f, unsigned shift)
 {
 	vaddr at;
@@ -325,7 +215,7 @@ static void collect_votes(struct finder *f, unsigned shift)
 	if (f->hi - f->lo < root_bytes(shift) + 8)
 		return;
 	f->budget = f->leaf_budget = VOTE_BUDGET;
-	words_init(&f->outer, f->sp, f->lo, f->hi, BUFFER, &f->budget);
+	words_init(&f->outer, f->sp, f->lo, f->hi, WORDS_BUFFER, &f->budget);
 	while (words_next(&f->outer, &at, &word)) {
 		const struct seg *seg;
 
@@ -369,7 +259,8 @@ size_t tc_find(struct space *sp, struct tcmalloc **ret, char *near,
 		size_t seg = space_first_seg(sp, sp->modules[i].start);
 
 		f->module = &sp->modules[i];
-		while (next_range(sp, f->module, &seg, &f->lo, &f->hi)) {
+		while (words_module_range(sp, f->module, &seg, &f->lo,
+					  &f->hi)) {
 			if (f->hi - f->lo < root_bytes(MAX_SHIFT) ||
 			    !find_in(f, &t, near, near_size))
 				continue;
@@ -411,10 +302,10 @@ static bool read_span(struct tcmalloc *t, vaddr addr, uint64_t page,
 		.next = word[2], .prev = word[3], .objects = word[4],
 		.taken = (uint16_t)bits, .size_class = bits >> 16 & 0xff,
 		.where = bits >> 24 & 3, .sampled = bits >> 26 & 1,
-		.readable = readable(t->sp, page << t->shift, bytes),
+		.readable = space_readable(t->sp, page << t->shift, bytes),
 	};
 	return ret->where <= TC_RETURNED &&
-	       mapped(t->sp, ret->start, ret->bytes);
+	       space_mapped(t->sp, ret->start, ret->bytes);
 }
 
 /* Entries inside a large or a free span are left over: go from span to span. */
@@ -424,7 +315,7 @@ static void read_leaf(struct tcmalloc *t, struct words *w, uint64_t high,
 	vaddr at;
 	uint64_t addr;
 
-	words_init(w, t->sp, leaf, leaf + leaf_bytes(t->shift), BUFFER,
+	words_init(w, t->sp, leaf, leaf + leaf_bytes(t->shift), WORDS_BUFFER,
 		   budget);
 	while (words_next(w, &at, &addr)) {
 		uint64_t page = high << tc_leaf_bits(t->shift) |
@@ -454,7 +345,7 @@ bool tc_read_spans(struct tcmalloc *t)
 	for (size_t i = 0; i < t->sp->n_segs; i++)
 		budget += t->sp->segs[i].avail;
 	words_init(roots, t->sp, t->root, t->root + root_bytes(t->shift),
-		   BUFFER, &budget);
+		   WORDS_BUFFER, &budget);
 	while (words_next(roots, &at, &leaf)) {
 		MEM_PUSH(t->leaves, t->n_leaves, t->cap_leaves) = leaf;
 		read_leaf(t, entries, (at - t->root) / 8, leaf, &next,

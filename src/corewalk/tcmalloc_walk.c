@@ -141,25 +141,6 @@ static int compare_addr(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* What of [start, end) is in no extent; the extents are sorted. */
-static void add_between(struct walk *w, vaddr start, vaddr end,
-			struct heap_range **ranges, size_t *n, size_t *cap)
-{
-	for (vaddr at = start; at < end;) {
-		const struct heap_extent *x = heap_extent_at(w->heap, at);
-		vaddr stop = at;
-
-		if (x) {
-			at = x->end;
-			continue;
-		}
-		while (stop < end && !heap_extent_at(w->heap, stop))
-			stop += PAGE;
-		MEM_PUSH(*ranges, *n, *cap) = (struct heap_range){ at, stop };
-		at = stop;
-	}
-}
-
 static vaddr *structures(const struct tcmalloc *t, size_t *ret_n)
 {
 	uint64_t leaf = UINT64_C(8) << tc_leaf_bits(t->shift);
@@ -191,7 +172,6 @@ static void add_metadata(struct walk *w)
 	size_t n, n_ranges = 0, cap = 0;
 	vaddr *at = structures(w->t, &n);
 
-	heap_sort(w->heap);
 	for (size_t i = 0; i < n;) {
 		vaddr start = at[i], end;
 
@@ -199,13 +179,12 @@ static void add_metadata(struct walk *w)
 			end = at[i++] + PAGE;
 		while (i < n && at[i] <= end + METADATA_STEP &&
 		       space_run_end(w->sp, start) > at[i]);
-		add_between(w, start, min_u64(end, space_run_end(w->sp,
-								  start)),
-			    &ranges, &n_ranges, &cap);
+		end = min_u64(end, space_run_end(w->sp, start));
+		if (end > start)
+			MEM_PUSH(ranges, n_ranges, cap) =
+				(struct heap_range){ start, end };
 	}
-	for (size_t i = 0; i < n_ranges; i++)
-		heap_add_range(w->heap, w->arena, EXTENT_OVERHEAD,
-			       ranges[i].start, ranges[i].end);
+	heap_add_rest(w->heap, w->arena, EXTENT_OVERHEAD, ranges, n_ranges);
 	free(ranges);
 	free(at);
 }
