@@ -23,9 +23,9 @@ ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill d
 	census_scan census_name php census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
-	trace_import trace_heaptrack live lifetimes timeline pauses pauses_read size_class models filters replay rates
+	trace_import trace_heaptrack maps live lifetimes timeline pauses pauses_read size_class models filters replay rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
-	recorder_stack recorder_sample recorder_start recorder
+	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks build_target build_threads build_stacks build_heap \
 	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_at estimate report \
 	saved compare compare_build compare_say \

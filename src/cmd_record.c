@@ -40,6 +40,7 @@ struct args {
 	const char *rate;
 	const char *max;
 	bool children;
+	bool mmap;
 	struct list words;
 };
 
@@ -59,6 +60,8 @@ static const struct option record_options[] = {
 	  OPTION_VALUE, ARG(rate) },
 	{ 0, "children", NULL, "also record the programs that PROG starts",
 	  OPTION_FLAG, ARG(children) },
+	{ 0, "mmap", NULL, "also record mmap, munmap, mremap and brk",
+	  OPTION_FLAG, ARG(mmap) },
 	{ 0, "max", "SIZE", "stop recording, not PROG, at this trace size",
 	  OPTION_VALUE, ARG(max) },
 	{ 'q', "quiet", NULL, "no last line, no warnings", OPTION_FLAG,
@@ -163,7 +166,8 @@ static bool check_options(const struct args *a, char **ret, struct err *err)
 	if (ok && strcmp(unwind, "cfi") && strcmp(unwind, "fp"))
 		ok = err_set(err, ERR_USAGE, "--unwind is cfi or fp, not "
 			     "'%.40s'", unwind);
-	str_printf(&s, "unwind=%s,children=%d", unwind, a->children);
+	str_printf(&s, "unwind=%s,children=%d,mmap=%d", unwind, a->children,
+		   a->mmap);
 	if (ok)
 		*ret = str_take(&s);
 	str_fini(&s);

@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cmd.h"
+#include "replay/maps.h"
 #include "replay/objects.h"
 #include "replay/trace_import.h"
 #include "replay/trace_pack.h"
@@ -70,6 +71,7 @@ struct job {
 enum {
 	INFO_PROGRAM, INFO_ARGUMENTS, INFO_PID, INFO_ENDED, INFO_SECONDS,
 	INFO_EVENTS, INFO_LIVE_BLOCKS, INFO_LIVE_BYTES, INFO_STRANGE,
+	INFO_MAPPED, INFO_MAPPED_PEAK, INFO_RESERVED,
 	INFO_THREADS, INFO_STACKS, INFO_MODULES, INFO_SAMPLED,
 	INFO_FILE, INFO_PER_EVENT, INFO_RECORDER, INFO_LOST, INFO_DAMAGE,
 };
@@ -87,6 +89,10 @@ static const struct column info_columns[] = {
 	[INFO_LIVE_BYTES] = COLUMN("live_bytes", "bytes in them", BYTES),
 	[INFO_STRANGE] = COLUMN("unknown_frees", "frees of unknown blocks",
 				COUNT),
+	[INFO_MAPPED] = COLUMN("mapped_bytes", "mapped by itself", BYTES),
+	[INFO_MAPPED_PEAK] = COLUMN("mapped_peak_bytes", "and at most", BYTES),
+	[INFO_RESERVED] = COLUMN("reserved_bytes", "mapped without access",
+				 BYTES),
 	[INFO_THREADS] = COLUMN("threads", "threads", COUNT),
 	[INFO_STACKS] = COLUMN("stacks", "call stacks", COUNT),
 	[INFO_MODULES] = COLUMN("modules", "modules", COUNT),
@@ -116,6 +122,7 @@ struct sums {
 	struct objects live;	/* size + 1 at each address */
 	uint64_t live_bytes;
 	uint64_t strange;
+	struct maps maps;
 };
 
 static void drop_block(struct sums *sums, vaddr addr, bool strange)
@@ -137,6 +144,8 @@ static void add_event(struct sums *sums, const struct trace_event *e)
 		objects_put(&sums->live, e->addr, e->size + 1);
 		sums->live_bytes += e->size;
 	}
+	if (trace_is_map(e->kind))
+		maps_event(&sums->maps, e);
 }
 
 static void add_up(struct trace *t, struct progress *p, struct sums *ret)
@@ -146,6 +155,7 @@ static void add_up(struct trace *t, struct progress *p, struct sums *ret)
 
 	*ret = (struct sums){ .events = 0 };
 	objects_init(&ret->live);
+	maps_init(&ret->maps);
 	progress_phase(p, "reading the trace");
 	while ((n = trace_read(t, &e))) {
 		for (size_t i = 0; i < n; i++)
@@ -227,6 +237,11 @@ static void fill_info(struct table *table, const struct trace *t,
 	table_set(table, INFO_LIVE_BLOCKS, sums->live.used);
 	table_set(table, INFO_LIVE_BYTES, sums->live_bytes);
 	table_set(table, INFO_STRANGE, sums->strange);
+	if (sums->count[TRACE_MAP] || sums->count[TRACE_UNMAP]) {
+		table_set(table, INFO_MAPPED, sums->maps.bytes);
+		table_set(table, INFO_MAPPED_PEAK, sums->maps.peak_bytes);
+		table_set(table, INFO_RESERVED, sums->maps.reserved);
+	}
 	table_set(table, INFO_THREADS, info->n_threads);
 	table_set(table, INFO_STACKS, info->n_stacks);
 	table_set(table, INFO_MODULES, info->n_modules);
@@ -310,6 +325,7 @@ static int run_info(const struct job *job, struct trace *t)
 	table_fini(&info);
 	table_fini(&kinds);
 	objects_fini(&sums.live);
+	maps_fini(&sums.maps);
 	return finish(&out, damage_status(t));
 }
 
@@ -386,6 +402,17 @@ static void dump_stack(struct trace *t, const struct trace_event *e,
 	}
 }
 
+static void dump_map_flags(uint64_t flags, struct out *out)
+{
+	static const char *const names[] = {
+		"file", "shared", "none", "brk", "mremap",
+	};
+
+	for (size_t i = 0; i < countof(names); i++)
+		if (flags >> i & 1)
+			out_printf(out, " %s", names[i]);
+}
+
 static void dump_event(const struct trace *t, const struct trace_event *e,
 		       struct out *out)
 {
@@ -400,6 +427,8 @@ static void dump_event(const struct trace *t, const struct trace_event *e,
 	if (e->kind == TRACE_ALIGNED)
 		out_printf(out, " align=%" PRIu64, e->align < 64 ?
 			   UINT64_C(1) << e->align : 0);
+	if (e->kind == TRACE_MAP)
+		dump_map_flags(e->rate, out);
 	if (e->kind == TRACE_SAMPLE)
 		out_printf(out, " gap=%" PRIu64 " rate=%" PRIu64, e->gap,
 			   e->rate);

@@ -22,7 +22,7 @@ _heapcore()
 		--growth= --fail-if= --speedscope= --massif= --pauses=
 		--pause-unit= --pause-start= --pause-total= --sysroot=
 		--debug-dir= --json --color= --progress="
-	local record="--depth= --unwind= --rate= --children --max="
+	local record="--depth= --unwind= --rate= --children --mmap --max="
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="
 	local snapshot="$process --fork --all --compress="

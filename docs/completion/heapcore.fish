@@ -193,6 +193,7 @@ complete -c heapcore -n $record -l unwind -x -a "cfi fp" \
 	-d "How to walk stacks"
 complete -c heapcore -n $record -l rate -x -a "64k 512k 2M" \
 	-d "Record a sample"
+complete -c heapcore -n $record -l mmap -d "Also mmap, munmap, mremap, brk"
 complete -c heapcore -n $record -l children -d "Also what the program starts"
 complete -c heapcore -n $record -l max -x -d "Stop recording at this size"
 

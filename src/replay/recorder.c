@@ -105,6 +105,7 @@ static __attribute__((noinline)) void resolve(void)
 	real.valloc = dlsym(RTLD_NEXT, "valloc");
 	real.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
 	real.dlclose = dlsym(RTLD_NEXT, "dlclose");
+	rec_maps_resolve();
 	/* Last: once it is there, all are. */
 	__atomic_store_n((void **)&real.malloc, dlsym(RTLD_NEXT, "malloc"),
 			 __ATOMIC_RELEASE);
@@ -145,6 +146,11 @@ static inline bool watching(void)
 	if (rec_likely(*rec_live))
 		return true;
 	return rec_state != REC_OFF && start_or_not();
+}
+
+bool rec_watching(void)
+{
+	return watching();
 }
 
 /* A writer whose thread is gone, among some of them. */
@@ -348,6 +354,8 @@ void rec_event(struct rec_writer *w, const struct rec_event *e)
 	}
 	if (e->kind == TRACE_SAMPLE) {
 		p = rec_put(p, e->gap);
+		p = rec_put(p, e->rate);
+	} else if (e->kind == TRACE_MAP) {
 		p = rec_put(p, e->rate);
 	}
 	rec_commit(w->chunk.at, tag);
@@ -637,8 +645,8 @@ int dlclose(void *handle)
  */
 static __attribute__((constructor)) void on_load(void)
 {
-	if (ready())
-		watching();
+	if (ready() && watching())
+		rec_maps_start((const void *)real.malloc);
 	if (!rec.children && environ)
 		rec_clean_environment();
 }

@@ -102,7 +102,7 @@ struct rec {
 	int pid;
 	unsigned depth;
 	unsigned shift;
-	bool children, frame_pointers, no_stacks, counter;
+	bool children, frame_pointers, no_stacks, counter, maps;
 	uint64_t rate;		/* 0: every event */
 	uint64_t max;
 	uint64_t ticks_per_s;
@@ -223,6 +223,11 @@ void rec_modules_read(void);
 void rec_modules_changed(void);
 void rec_modules_reset(void);
 
+/* recorder_map.c */
+void rec_maps_resolve(void);
+/* malloc: of the allocator in use, whose own calls are left out. */
+void rec_maps_start(const void *malloc);
+
 /* recorder_cfi.c: the rule for an address inside a function. */
 struct rec_rule rec_cfi_rule(const struct rec_module *m, uintptr_t at);
 
@@ -253,11 +258,14 @@ struct rec_event {
 	uint64_t tick;
 	uintptr_t addr;
 	uint64_t size;
-	uint64_t gap, rate;
+	uint64_t gap;
+	uint64_t rate;		/* MAP: flags */
 	uint32_t stack;
 	uint8_t kind;
 	uint8_t align;
 };
+/* Are events wanted?  Starts the recording if that is still to be done. */
+bool rec_watching(void);
 struct rec_writer *rec_enter(void);
 void rec_leave(void);
 void rec_event(struct rec_writer *w, const struct rec_event *e);

@@ -95,6 +95,7 @@ static void read_options(const char *options)
 	rec.rate = option_number(options, "rate", 0);
 	rec.max = option_number(options, "max", 0);
 	rec.children = option_number(options, "children", 0) != 0;
+	rec.maps = option_number(options, "mmap", 0) != 0;
 }
 
 /*

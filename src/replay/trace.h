@@ -139,6 +139,15 @@ enum trace_tag {
 	TRACE_TAG_KNOWN = 0x3f,
 };
 
+/* Flags of TRACE_MAP. */
+enum trace_map {
+	TRACE_MAP_FILE = 1,	/* of a file */
+	TRACE_MAP_SHARED = 2,
+	TRACE_MAP_NONE = 4,	/* no access: reserved */
+	TRACE_MAP_BREAK = 8,	/* brk, sbrk */
+	TRACE_MAP_MOVED = 16,	/* mremap */
+};
+
 /* What TRACE_OTHER may be; unknown ones are skipped. */
 enum trace_other {
 	TRACE_OTHER_THREAD = 1,	/* from here on this tid writes the stream */

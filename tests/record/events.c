@@ -71,6 +71,61 @@ static void threads(void)
 	keep[0] = take(1);
 }
 
+/*
+ * What maps itself: the size that the kernel says the process has grown by is
+ * printed, in bytes.
+ */
+static long pages_mapped(void)
+{
+	char text[64] = "";
+	int fd = open("/proc/self/statm", O_RDONLY);
+
+	if (read(fd, text, sizeof(text) - 1) < 1)
+		abort();
+	close(fd);
+	return atol(text);
+}
+
+static void mappings(void)
+{
+	enum { MAX = 256, PAGE = 4096 };
+	char *area, *other, *end;
+	unsigned x = 1;
+	long before;
+
+	/* What the recorder wants for itself comes with the first event. */
+	free(malloc(1));
+	area = mmap(NULL, MAX * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	munmap(area, MAX * PAGE);
+	before = pages_mapped();
+	area = mmap(NULL, MAX * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	for (int i = 0; i < 500; i++) {
+		unsigned at = (x = x * 1664525 + 1013904223) >> 24;
+		unsigned n = (x >> 8) % 7 + 1;
+
+		n = at + n > MAX ? MAX - at : n;
+		if (x >> 16 & 1)
+			munmap(area + at * PAGE, n * PAGE - 100);
+		else
+			mmap(area + at * PAGE, n * PAGE - 4095, PROT_READ,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
+	other = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	other = mremap(other, 9 * PAGE, 40 * PAGE, MREMAP_MAYMOVE);
+	mremap(other, 40 * PAGE, 30 * PAGE, 0);
+	end = sbrk(0);
+	sbrk(50 * PAGE);
+	if (brk(end + 20 * PAGE))
+		abort();
+	sbrk(-4 * PAGE);
+	dprintf(1, "%ld\n", (pages_mapped() - before) * PAGE);
+	/* malloc maps this one, which is not counted. */
+	keep[0] = take(100);
+}
+
 /* Many threads, one after the other and at once, with tiny stacks. */
 static void *one_block(void *arg)
 {
@@ -334,7 +389,8 @@ static const struct {
 	{ "tls", tls }, { "signals", signals },
 	{ "coroutines", coroutines }, { "forks", forks },
 	{ "modules", modules }, { "all_functions", all_functions },
-	{ "descriptors", descriptors }, { "until_killed", until_killed },
+	{ "descriptors", descriptors }, { "mappings", mappings },
+	{ "until_killed", until_killed },
 };
 
 int main(int argc, char **argv)

@@ -206,6 +206,23 @@ depths() {
 }
 ok "--depth" depths
 
+# What the kernel says that the program has mapped is what the trace says, and
+# packing keeps it.
+mapped() {
+	"$HEAPCORE" record --mmap -q -o t.trace -- ./events mappings >size
+	[ $? = 7 ] && "$HEAPCORE" trace verify t.trace &&
+	"$HEAPCORE" trace pack -q -o p.trace t.trace || return
+	for f in t.trace p.trace; do
+		"$HEAPCORE" trace info --json $f >info
+		echo "$(cat size) bytes, $(jq .trace.mapped_bytes info)"
+		[ "$(jq .trace.mapped_bytes info)" = "$(cat size)" ] &&
+		jq -e '.trace.live_blocks > 0' info || return
+	done
+	"$HEAPCORE" record -q -o t.trace -- ./events mappings >size
+	! "$HEAPCORE" trace dump t.trace | grep -w map
+}
+ok "--mmap: as much as the kernel says" mapped
+
 limited() {
 	"$HEAPCORE" record --max=512k -o t.trace -- ./events threads 2>err ||
 		[ $? = 7 ] || return
