@@ -446,6 +446,15 @@ static bool is_cutting(const struct walk *w, uint64_t excess)
 	return false;
 }
 
+/* A block that the memory limit denied was counted before it was refused. */
+static bool is_denied(const struct walk *w, uint64_t excess)
+{
+	for (unsigned b = 0; b < ZEND_BINS; b++)
+		if (!w->broken && excess == zend_slot_size[b])
+			return true;
+	return false;
+}
+
 static void check_sums(struct walk *w)
 {
 	const struct zend_heap *z = w->z;
@@ -460,6 +469,14 @@ static void check_sums(struct walk *w)
 	}
 	if (used == z->size)
 		return;
+	if (used < z->size && is_denied(w, z->size - used)) {
+		heap_note(w->heap, "zend-size", w->arena, z->addr, 0,
+			  "the heap counts one block of %" PRIu64 " bytes "
+			  "too many, as after its memory limit was reached",
+			  z->size - used);
+		heap_note_is_minor(w->heap);
+		return;
+	}
 	heap_note(w->heap, "zend-size", w->arena, z->addr, 0,
 		  "the heap counts %" PRIu64 " bytes in use, %" PRIu64
 		  " were found%s", z->size, used,

@@ -8,6 +8,7 @@
  * Workloads: one (a thread), many (8 threads, three have ended, blocks freed
  * by others), empty (nearly all freed again), large (blocks of many pages).
  */
+#define _GNU_SOURCE	/* RTLD_DEFAULT */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
