@@ -71,7 +71,10 @@ static bool is_snug(const struct spread *s, uint64_t request, uint64_t usable)
 	return usable >= request && usable <= least + MALLOC_UNIT;
 }
 
-/* Every pointer of a structure is null or leads to something. */
+/*
+ * Every pointer of a structure is null or leads to something.  What C declares
+ * as void * can be a number.
+ */
 static bool is_alive(struct spread *s, vaddr addr, uint32_t type)
 {
 	size_t n, checked = 0;
@@ -81,6 +84,7 @@ static bool is_alive(struct spread *s, vaddr addr, uint32_t type)
 		uint64_t word;
 
 		if (f[i].flags & FIELD_IN_UNION ||
+		    (f[i].kind == FIELD_POINTER && !f[i].type) ||
 		    (f[i].kind != FIELD_POINTER && f[i].kind != FIELD_VECTOR &&
 		     f[i].kind != FIELD_STRING))
 			continue;

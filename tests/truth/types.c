@@ -24,6 +24,7 @@ struct tree {
 	struct tree *left, *right;
 	struct leaf *leaf;
 	int depth;
+	void *tag;		/* a number */
 };
 
 /* Named by a typedef only. */
@@ -104,6 +105,7 @@ static struct tree *grow(int depth)
 	tree->right = grow(depth - 1);
 	tree->leaf = NEW(struct leaf);
 	tree->depth = depth;
+	tree->tag = (void *)((uintptr_t)-1 / 3 - (unsigned)depth);
 	return tree;
 }
 
