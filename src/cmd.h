@@ -78,6 +78,7 @@ extern const struct command command_replay;
 extern const struct command command_record;
 extern const struct command command_snapshot;
 extern const struct command command_trace;
+extern const struct command command_tui;
 extern const struct command command_watch;
 
 /*

@@ -10,6 +10,7 @@
 
 static const struct command *const commands[] = {
 	&command_analyze,
+	&command_tui,
 	&command_record,
 	&command_replay,
 	&command_trace,
@@ -26,7 +27,7 @@ static void write_help(struct out *o)
 "\n"
 "  heapcore analyze core.1234                    where did the memory go?\n"
 "  heapcore analyze -p 1234                      the same of what runs\n"
-"  heapcore analyze --at=7f12a4003f40 core.1234  what is at this address?\n"
+"  heapcore tui core.1234                        browse it\n"
 "\n"
 "Commands:\n");
 	for (size_t i = 0; i < countof(commands); i++)
@@ -41,7 +42,6 @@ static void write_help(struct out *o)
 "  -q, --quiet            no progress and no warnings\n"
 "  -h, --help             this text; after a command, that command's options\n"
 "  -V, --version          version and licence\n"
-"\n"
 "Exit status: 0 report complete, 1 a --fail-if condition holds, 2 no report,\n"
 "3 report incomplete.  Manual: man heapcore.\n");
 }

@@ -25,6 +25,8 @@ _heapcore()
 	local record="--depth= --unwind= --rate= --children --mmap --max="
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="
+	local tui="$process --exe= --sysroot= --debug-dir= --no-files
+		--allocator= --color= --ascii --script= --size="
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout types allocators arenas leaks retainers
 		strings duplicates patterns
@@ -106,7 +108,8 @@ _heapcore()
 		compopt -o filenames
 		COMPREPLY=($(compgen -d -- "$word"))
 		return ;;
-	--exe | --output | -o | --pprof | --folded | --hints)
+	--exe | --output | -o | --pprof | --folded | --hints | \
+	--script)
 		compopt -o filenames
 		COMPREPLY=($(compgen -f -- "$word"))
 		return ;;
@@ -119,6 +122,7 @@ _heapcore()
 		record) common+=" $record" ;;
 		replay) common+=" $replay" ;;
 		trace) common+=" $trace" ;;
+		tui) common+=" $tui" ;;
 		snapshot) common+=" $snapshot" ;;
 		watch) common+=" $watch" ;;
 		*) common="--help --version" ;;
@@ -127,7 +131,7 @@ _heapcore()
 		[[ ${COMPREPLY[0]-} == *= ]] && compopt -o nospace
 	elif ((COMP_CWORD == 1)); then
 		COMPREPLY=($(compgen -W "analyze diff record replay snapshot
-			trace watch" \
+			trace tui watch" \
 			-- "$word"))
 	else
 		# Files that look like cores first.

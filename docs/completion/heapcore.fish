@@ -7,9 +7,10 @@ set -l diff "__fish_seen_subcommand_from diff"
 set -l replay "__fish_seen_subcommand_from replay"
 set -l record "__fish_seen_subcommand_from record"
 set -l trace "__fish_seen_subcommand_from trace"
+set -l tui "__fish_seen_subcommand_from tui"
 set -l watch "__fish_seen_subcommand_from watch"
 set -l common "__fish_seen_subcommand_from analyze diff record \
-	replay snapshot trace watch"
+	replay snapshot trace tui watch"
 set -l sections all where standout types allocators arenas leaks \
 	retainers strings duplicates patterns \
 	classes fragmentation residency threads mappings modules settings findings
@@ -18,6 +19,8 @@ complete -c heapcore -n "not $common" -f -a analyze \
 	-d "Report on a core file or process"
 complete -c heapcore -n "not $common" -f -a diff \
 	-d "Compare two cores, processes or saved reports"
+complete -c heapcore -n "not $common" -f -a tui \
+	-d "Browse a core file or a process"
 complete -c heapcore -n "not $common" -f -a watch \
 	-d "A line about a process, again and again"
 complete -c heapcore -n "not $common" -f -a replay \
@@ -205,3 +208,26 @@ complete -c heapcore -n $trace -l tmpdir -x \
 complete -c heapcore -n $trace -l json -d "Info as one JSON document"
 complete -c heapcore -n $trace -l progress -x -a "auto plain" \
 	-d "How to show progress"
+
+complete -c heapcore -n $tui -l exe -r -d "The program"
+complete -c heapcore -n $tui -l sysroot -x -d "Look for libraries below" \
+	-a "(__fish_complete_directories)"
+complete -c heapcore -n $tui -l debug-dir -x \
+	-a "(__fish_complete_directories)" -d "More places for debug files"
+complete -c heapcore -n $tui -l no-files -d "Read nothing but the core"
+complete -c heapcore -n $tui -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $tui -l color -x -a "auto always never" \
+	-d "When to use colours"
+complete -c heapcore -n $tui -s p -l pid -x -a "(__fish_complete_pids)" \
+	-d "A running process"
+complete -c heapcore -n $tui -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $tui -l no-stop -d "Read it while it runs"
+complete -c heapcore -n $tui -l no-swapin -d "Leave in swap what is there"
+complete -c heapcore -n $tui -l tmpdir -x \
+	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
+complete -c heapcore -n $tui -l progress -x -a "auto plain" \
+	-d "How to show progress"
+complete -c heapcore -n $tui -l ascii -d "No characters but ASCII"
+complete -c heapcore -n $tui -l script -r -d "Keys from a file"
+complete -c heapcore -n $tui -l size -x -a "80x24 120x40" \
+	-d "Of the screen of a script"

@@ -47,6 +47,8 @@ void progress_phase(struct progress *p, const char *phase)
 		return;
 	erase(p);
 	p->phase = phase;
+	if (p->mode == PROGRESS_CALL && phase)
+		p->call(p->context, phase);
 	if (p->mode == PROGRESS_PLAIN && phase)
 		fprintf(stderr, "heapcore: %s\n", phase);
 }
@@ -55,13 +57,23 @@ void progress_phase(struct progress *p, const char *phase)
 static void draw(const struct progress *p, uint64_t done, uint64_t total,
 		 uint64_t count, const char *noun)
 {
-	fprintf(stderr, "\r\33[Kheapcore: %s", p->phase ? p->phase : "");
+	char share[16] = "", text[200] = "";
+	size_t n;
+
 	if (total)
-		fprintf(stderr, "   %u%%",
-			(unsigned)((double)min_u64(done, total) * 100 /
-				   (double)total));
+		snprintf(share, sizeof(share), "   %u%%",
+			 (unsigned)((double)min_u64(done, total) * 100 /
+				    (double)total));
+	n = (size_t)snprintf(text, sizeof(text), "%.100s%s",
+			     p->phase ? p->phase : "", share);
 	if (noun)
-		fprintf(stderr, "   %llu %s", (unsigned long long)count, noun);
+		snprintf(text + n, sizeof(text) - n, "   %llu %.40s",
+			 (unsigned long long)count, noun);
+	if (p->mode == PROGRESS_CALL) {
+		p->call(p->context, text);
+		return;
+	}
+	fprintf(stderr, "\r\33[Kheapcore: %s", text);
 	fflush(stderr);
 }
 
@@ -70,7 +82,7 @@ void progress_step(struct progress *p, uint64_t done, uint64_t total,
 {
 	uint64_t now;
 
-	if (!p || p->mode != PROGRESS_TERMINAL)
+	if (!p || (p->mode != PROGRESS_TERMINAL && p->mode != PROGRESS_CALL))
 		return;
 	now = now_ns();
 	if (now - p->start_ns < first_after ||
@@ -78,5 +90,5 @@ void progress_step(struct progress *p, uint64_t done, uint64_t total,
 		return;
 	draw(p, done, total, count, noun);
 	p->drawn_ns = now;
-	p->drawn = true;
+	p->drawn = p->mode == PROGRESS_TERMINAL;
 }

@@ -12,6 +12,7 @@ enum progress_mode {
 	PROGRESS_NONE,
 	PROGRESS_TERMINAL,
 	PROGRESS_PLAIN,		/* one line for each phase */
+	PROGRESS_CALL,		/* as TERMINAL, but somebody else shows it */
 };
 
 struct progress {
@@ -20,6 +21,8 @@ struct progress {
 	uint64_t start_ns;	/* of the whole, monotonic */
 	uint64_t drawn_ns;	/* when the line was last drawn; 0 never */
 	bool drawn;		/* a line is on the screen now */
+	void (*call)(void *context, const char *text);	/* PROGRESS_CALL */
+	void *context;
 };
 
 void progress_init(struct progress *p, enum progress_mode mode);

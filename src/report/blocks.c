@@ -8,12 +8,13 @@
 #include "analysis/residency.h"
 #include "analysis/retain.h"
 #include "base/mem.h"
+#include "report/blocks_in.h"
 
 enum {
 	B_ADDRESS, B_SIZE, B_USABLE, B_STATE, B_ARENA, B_MMAPPED, B_THREAD,
 	B_LEAKED, B_GRADE, B_REFS, B_RESIDENT, B_SWAPPED, B_TYPE, B_KNOWN,
 	B_RETAINED,
-	B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS
+	B_ALLOCATOR, B_USED, B_FREE, B_COLUMNS = BLOCK_COLUMNS
 };
 
 static const char *const state_words[] = {
@@ -27,11 +28,13 @@ static const char *const grade_words[] = {
 
 /* The last ones are only keys of --filter. */
 static const struct column columns[B_COLUMNS] = {
-	[B_ADDRESS] = COLUMN("address", "ADDRESS", ADDR),
-	[B_SIZE] = COLUMN("size", "SIZE", BYTES),
+	[B_ADDRESS] = COLUMN("address", "ADDRESS", ADDR,
+			     .flags = COLUMN_LEFT, .width = 18),
+	[B_SIZE] = COLUMN("size", "SIZE", BYTES, .width = 12),
 	[B_USABLE] = COLUMN("usable", "", BYTES, .flags = COLUMN_NO_TEXT),
-	[B_STATE] = COLUMN("state", "STATE", TEXT, .words = state_words),
-	[B_ARENA] = COLUMN("arena", "ARENA", TEXT),
+	[B_STATE] = COLUMN("state", "STATE", TEXT, .width = 12,
+			   .words = state_words),
+	[B_ARENA] = COLUMN("arena", "ARENA", TEXT, .width = 17),
 	[B_MMAPPED] = COLUMN("mmapped", "", FLAG, .flags = COLUMN_NO_TEXT),
 	[B_THREAD] = COLUMN("thread", "", COUNT, .flags = COLUMN_NO_TEXT),
 	[B_LEAKED] = COLUMN("leaked", "", FLAG, .flags = COLUMN_NO_TEXT),
@@ -597,4 +600,63 @@ void blocks_usage(struct usage *u, const struct report_input *in,
 		      compare_classes);
 	words_fini(&w);
 	free(index);
+}
+
+struct block_words {
+	const struct heap *heap;	/* borrowed */
+	struct words words;
+};
+
+struct block_words *block_words_new(const struct report_input *in)
+{
+	struct block_words *w = mem_zalloc(sizeof(*w));
+
+	w->heap = in->heap;
+	words_init(&w->words, in, REPORT_TEXT);
+	return w;
+}
+
+void block_words_free(struct block_words *w)
+{
+	words_fini(&w->words);
+	free(w);
+}
+
+void block_words_cells(struct block_words *w, const struct block *b,
+		       struct cell ret[BLOCK_COLUMNS])
+{
+	w->words.wants_thread = true;
+	block_cells(w->heap, &w->words, b, ret);
+}
+
+bool block_words_match(const struct block_words *w,
+		       const struct filter *filter, const struct cell *cells)
+{
+	return filter_match(filter, cells, w->words.pool.text);
+}
+
+uint64_t block_words_prefix(const struct block_words *w, const struct cell *c)
+{
+	const unsigned char *p = (const unsigned char *)w->words.pool.text +
+				 c->text.off;
+	uint64_t ret = 0;
+
+	for (uint32_t i = 0; i < 8; i++)
+		ret = ret << 8 | (c->known && i < c->text.len ? p[i] : 0);
+	return ret;
+}
+
+void block_words_row(const struct block_words *w, const struct cell *cells,
+		     struct table *t)
+{
+	table_row(t);
+	for (size_t i = 0; i < B_COLUMNS; i++) {
+		if (!cells[i].known)
+			continue;
+		if (columns[i].type == COLUMN_TEXT)
+			table_set_bytes(t, i, w->words.pool.text +
+					cells[i].text.off, cells[i].text.len);
+		else
+			table_set(t, i, cells[i].u);
+	}
 }

@@ -39,4 +39,22 @@ uint64_t blocks_write(const struct report_input *in,
 void blocks_usage(struct usage *u, const struct report_input *in,
 		  const struct filter *filter);
 
+/*
+ * The same list with a number for each row, for the browser: any row is found
+ * in some microseconds, and nothing is stored for a block but 4 bytes while
+ * the list is sorted.  Made in one pass over all blocks.
+ */
+struct block_rows;
+struct block_rows *block_rows_new(const struct report_input *in,
+				  const struct filter *filter);
+void block_rows_free(struct block_rows *r);
+struct tally block_rows_total(const struct block_rows *r);
+/* By a column: numbers from large to small, words from a to z; reverse: not. */
+void block_rows_sort(struct block_rows *r, size_t column, bool reverse);
+/* Rows from first on, at most n, to a table of block_columns(). */
+void block_rows_get(struct block_rows *r, uint64_t first, size_t n,
+		    struct table *t);
+/* The row of the block at an address, or of the first one behind it. */
+uint64_t block_rows_find(struct block_rows *r, vaddr addr);
+
 #endif

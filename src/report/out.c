@@ -23,8 +23,25 @@ void out_open_fd(struct out *o, int fd)
 	o->buf = mem_alloc(OUT_BUFFER);
 }
 
+void out_open_text(struct out *o, struct str *text)
+{
+	out_open_fd(o, -1);
+	o->text = text;
+}
+
+void out_close_text(struct out *o)
+{
+	(void)!out_flush(o);
+	free(o->buf);
+	o->buf = NULL;
+}
+
 static void write_all(struct out *o, const char *bytes, size_t n)
 {
+	if (o->text) {
+		str_add(o->text, bytes, n);
+		return;
+	}
 	while (n && !o->error) {
 		ssize_t done = write(o->fd, bytes, n);
 

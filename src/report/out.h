@@ -10,6 +10,7 @@
 #define REPORT_OUT_H
 
 #include "base/err.h"
+#include "base/str.h"
 #include "base/types.h"
 
 enum { OUT_BUFFER = 1 << 16 };
@@ -22,6 +23,7 @@ struct out {
 	char *temporary;	/* owned; renamed to path at the end, or NULL */
 	/* owned; what the first line must be, as in the file it replaces */
 	char *first_line;
+	struct str *text;	/* borrowed; in place of a file, or NULL */
 	char *buf;		/* owned */
 	size_t len;
 };
@@ -50,6 +52,10 @@ void out_abandon(struct out *o);
 
 /* An open descriptor, which out_close() closes. */
 void out_open_fd(struct out *o, int fd);
+
+/* To the end of a text, which is there after each out_flush(). */
+void out_open_text(struct out *o, struct str *text);
+void out_close_text(struct out *o);
 
 void out_add(struct out *o, const void *bytes, size_t n);
 void out_adds(struct out *o, const char *text);

@@ -202,6 +202,8 @@ struct text_style {
 	size_t rows;		/* TABLE_ALL_ROWS, or where to cut */
 	bool exact;		/* --bytes */
 	bool color;
+	bool no_bars;
+	size_t width;		/* of a line; 0: that of a report */
 	/*
 	 * For a table that is printed as it grows: headings if it has no row,
 	 * else only rows, each size in the unit that fits.
@@ -211,6 +213,21 @@ struct text_style {
 
 void table_write_text(const struct table *t, const struct text_style *style,
 		      struct out *o);
+
+/*
+ * The same row by row, as the browser shows it.  A table with columns has one
+ * line for each row, another one those that it needs.
+ */
+struct text_rows;
+/* The table stays as it is while they are used. */
+struct text_rows *text_rows_new(const struct table *t,
+				const struct text_style *style);
+void text_rows_free(struct text_rows *r);
+const struct text_style *text_rows_style(const struct text_rows *r);
+void text_rows_heading(const struct text_rows *r, struct out *o);
+/* By its place; that behind the last one is the row of totals. */
+void text_rows_write(struct text_rows *r, size_t place, struct out *o);
+
 /* "name": [...] or "name": {...}, indented by two, without comma or newline. */
 void table_write_json(const struct table *t, struct out *o);
 /* One row as a line of NDJSON, by its place. */

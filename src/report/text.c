@@ -23,6 +23,7 @@ struct layout {
 	struct cell *more;	/* owned; sums of the rest, or NULL */
 	size_t *width;		/* owned; by column, 0: not shown */
 	char *unit;		/* owned; by column */
+	size_t room;		/* of a line */
 	size_t line;		/* sum of the widths */
 	uint64_t bar_max;
 };
@@ -279,7 +280,7 @@ static size_t soft_column(const struct layout *l)
 static void fit_words(struct layout *l)
 {
 	size_t soft = soft_column(l);
-	size_t over = l->line > LINE ? l->line - LINE : 0;
+	size_t over = l->line > l->room ? l->line - l->room : 0;
 
 	if (soft == l->label || l->width[soft] < over + LAST_MIN)
 		return;
@@ -292,7 +293,10 @@ static void layout_init(struct layout *l, const struct table *t,
 {
 	size_t others = 0;
 
-	*l = (struct layout){ .t = t, .style = style };
+	*l = (struct layout){
+		.t = t, .style = style,
+		.room = style->width ? style->width : LINE,
+	};
 	l->label = table_label(t);
 	l->n_shown = t->n_rows;
 	if (!t->whole && style->rows != TABLE_ALL_ROWS &&
@@ -311,7 +315,7 @@ static void layout_init(struct layout *l, const struct table *t,
 	}
 	l->width[l->label] = min_u64(
 		max_u64(l->width[l->label], strlen(t->title) + 2),
-		max_u64(LABEL_MIN, LINE - min_u64(others, LINE)));
+		max_u64(LABEL_MIN, l->room - min_u64(others, l->room)));
 	l->line = others + l->width[l->label];
 	fit_words(l);
 	find_bar(l);
@@ -408,11 +412,12 @@ static void write_words(const struct layout *l, struct line *line,
 static void write_bar(const struct layout *l, struct line *line,
 		      const struct cell *row)
 {
-	size_t room = l->line + 2 < LINE ? LINE - l->line - 2 : 0;
+	size_t room = l->line + 2 < l->room ? l->room - l->line - 2 : 0;
 	size_t n, column = bar_column(l);
 	uint64_t value;
 
-	if (!l->bar_max || row == l->t->total || row == l->more)
+	if (!l->bar_max || l->style->no_bars || row == l->t->total ||
+	    row == l->more)
 		return;
 	value = row[column].u;
 	room = min_u64(room, BAR_MAX);
@@ -620,29 +625,32 @@ static void write_inner(const struct table *t, size_t place, struct out *o)
 	}
 }
 
-static void write_sentences(const struct layout *l, struct out *o)
+static void write_sentence(const struct layout *l, size_t i, struct str *s,
+			   struct out *o)
 {
 	char first[NUM_MAX] = "  ";
 	char rest[NUM_MAX] = "    ";
 	int indent;
+
+	format_cell(l, line_at(l, i), l->label, s);
+	if (l->t->form == TABLE_NUMBERED && i < l->n_shown) {
+		indent = snprintf(first, sizeof(first), "  %zu. ", i + 1);
+		snprintf(rest, sizeof(rest), "%*s", indent, "");
+	}
+	text_write_wrapped(o, s->text, s->len, first, rest);
+	write_own_lines(l, line_at(l, i), s, o);
+	if (l->t->inner && i < l->n_shown)
+		write_inner(l->t, i, o);
+}
+
+static void write_sentences(const struct layout *l, struct out *o)
+{
 	struct str s;
 
 	str_init(&s);
 	write_title(l, o);
-	for (size_t i = 0; i < n_lines(l); i++) {
-		format_cell(l, line_at(l, i), l->label, &s);
-		if (l->t->form == TABLE_NUMBERED && i < l->n_shown) {
-			indent = snprintf(first, sizeof(first), "  %zu. ",
-					  i + 1);
-			snprintf(rest, sizeof(rest), "%*s", indent, "");
-		} else {
-			snprintf(first, sizeof(first), "  ");
-		}
-		text_write_wrapped(o, s.text, s.len, first, rest);
-		write_own_lines(l, line_at(l, i), &s, o);
-		if (l->t->inner && i < l->n_shown)
-			write_inner(l->t, i, o);
-	}
+	for (size_t i = 0; i < n_lines(l); i++)
+		write_sentence(l, i, &s, o);
 	str_fini(&s);
 }
 
@@ -666,4 +674,62 @@ void table_write_text(const struct table *t, const struct text_style *style,
 		break;
 	}
 	layout_fini(&l);
+}
+
+struct text_rows {
+	struct layout layout;
+	struct text_style style;
+	struct str scratch;
+};
+
+struct text_rows *text_rows_new(const struct table *t,
+				const struct text_style *style)
+{
+	struct text_rows *r = mem_zalloc(sizeof(*r));
+
+	r->style = *style;
+	str_init(&r->scratch);
+	layout_init(&r->layout, t, &r->style);
+	return r;
+}
+
+void text_rows_free(struct text_rows *r)
+{
+	if (!r)
+		return;
+	layout_fini(&r->layout);
+	str_fini(&r->scratch);
+	free(r);
+}
+
+const struct text_style *text_rows_style(const struct text_rows *r)
+{
+	return &r->style;
+}
+
+void text_rows_heading(const struct text_rows *r, struct out *o)
+{
+	if (r->layout.t->form == TABLE_ROWS)
+		write_heading(&r->layout, o);
+	else
+		write_title(&r->layout, o);
+}
+
+void text_rows_write(struct text_rows *r, size_t place, struct out *o)
+{
+	struct str *s = &r->scratch;
+
+	switch (r->layout.t->form) {
+	case TABLE_ROWS:
+		write_line(&r->layout, line_at(&r->layout, place), s, o);
+		break;
+	case TABLE_SENTENCES:
+	case TABLE_NUMBERED:
+		write_sentence(&r->layout, place, s, o);
+		break;
+	case TABLE_RECORDS:
+	case TABLE_OBJECT:
+		write_record(&r->layout, line_at(&r->layout, place), s, o);
+		break;
+	}
 }

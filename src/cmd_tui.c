@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heapcore tui: what analyze prints, to go through.
+ *
+ * Nothing is computed before a page wants it, but for what analyze shows
+ * first.  What was computed stays.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "cmd_subject.h"
+#include "report/blocks.h"
+#include "report/filter.h"
+#include "tui/term.h"
+#include "tui/tui.h"
+
+struct args {
+	struct common common;
+	const char *pid;
+	struct subject_args how;
+	const char *script, *size;
+	bool ascii;
+	struct list files;
+};
+
+#define ARG(field) offsetof(struct args, field)
+
+static const struct option pid_option[] = {
+	{ 'p', "pid", "PID", "a running process instead of a core",
+	  OPTION_VALUE, ARG(pid) },
+};
+
+static const struct option screen_options[] = {
+	{ 0, "ascii", NULL, "no characters but those of ASCII", OPTION_FLAG,
+	  ARG(ascii) },
+	{ 0, "script", "FILE", "keys from a file; screens go to the output",
+	  OPTION_VALUE, ARG(script) },
+	{ 0, "size", "WxH", "of the screen of a script [80x24]", OPTION_VALUE,
+	  ARG(size) },
+};
+
+#define COMMON(field) (ARG(common) + offsetof(struct common, field))
+
+static const struct option output_options[] = {
+	{ 'o', "output", "FILE", "where the screens of a script go",
+	  OPTION_VALUE, COMMON(output) },
+	{ 0, "force", NULL, "replace FILE even if it is no report",
+	  OPTION_FLAG, COMMON(force) },
+	{ 0, "color", "WHEN", "auto, always or never; NO_COLOR is honoured",
+	  OPTION_VALUE, COMMON(color) },
+	{ 0, "progress", "HOW", "plain: a line for each phase on stderr",
+	  OPTION_VALUE, COMMON(progress) },
+	{ 'q', "quiet", NULL, "no progress and no warnings", OPTION_FLAG,
+	  COMMON(quiet) },
+	{ 'h', "help", NULL, "this text", OPTION_FLAG, COMMON(help) },
+	{ 'V', "version", NULL, "version and licence", OPTION_FLAG,
+	  COMMON(version) },
+};
+
+static const struct option_group groups[] = {
+	{ "Input", pid_option, countof(pid_option), 0 },
+	{ NULL, subject_process_options, SUBJECT_PROCESS_OPTIONS, ARG(how) },
+	{ NULL, subject_file_options, SUBJECT_FILE_OPTIONS, ARG(how) },
+	{ "Screen", screen_options, countof(screen_options), 0 },
+	{ "Output", output_options, countof(output_options), 0 },
+};
+
+struct run {
+	struct args args;
+	bool color;
+	int w, h;
+	const struct allocator *allocator;
+	struct progress progress;
+	struct subject subject;
+	struct damage_at at;
+	struct out out;
+	struct tui tui;
+};
+
+/* ---- what pages want ---- */
+
+#define WANTS(section) (sections >> (section) & 1)
+
+static void want_reach(struct run *run)
+{
+	struct report_input *in = &run->subject.input;
+
+	if (in->reach || in->reach_refused)
+		return;
+	in->no_reach = NULL;
+	subject_reach(&run->subject, true, &run->progress);
+}
+
+/* By debug information too: what a census without it said goes away. */
+static void want_types(struct run *run)
+{
+	struct subject *s = &run->subject;
+
+	if (s->input.typed || s->input.census_refused)
+		return;
+	if (s->input.census)
+		census_fini(&s->census);
+	s->input.census = NULL;
+	subject_census(s, true, &run->progress);
+}
+
+static void want_retain(struct run *run)
+{
+	want_reach(run);
+	if (!run->subject.input.retain)
+		subject_retain(&run->subject, &run->progress);
+}
+
+static void want(struct run *run, unsigned sections)
+{
+	struct subject *s = &run->subject;
+
+	if (WANTS(SECTION_LEAKS) || WANTS(SECTION_AT))
+		want_reach(run);
+	if (WANTS(SECTION_TYPES) || WANTS(SECTION_AT))
+		want_types(run);
+	if (WANTS(SECTION_RETAINERS))
+		want_retain(run);
+	if (WANTS(SECTION_THREADS) && !s->input.backtraces)
+		subject_backtraces(s, &run->progress);
+	if (WANTS(SECTION_STRINGS) && !s->input.strings)
+		subject_strings(s, true, &run->progress);
+	progress_phase(&run->progress, NULL);
+}
+
+static void look_at(struct run *run, vaddr at)
+{
+	struct subject *s = &run->subject;
+
+	if (s->input.at)
+		damage_at_fini(&run->at);
+	damage_at_init(&run->at, s->sp, &s->heap, &s->where, at);
+	s->input.at = &run->at;
+}
+
+static bool build(void *context, struct report *r, vaddr at, struct err *err)
+{
+	struct run *run = context;
+
+	want(run, r->options->sections);
+	if (r->options->sections >> SECTION_AT & 1)
+		look_at(run, at);
+	return report_build(r, &run->subject.input, err);
+}
+
+/* A list of blocks says what they are; the rest if it is asked for. */
+static const struct report_input *list_blocks(void *context,
+					      const char *expr)
+{
+	struct run *run = context;
+	struct filter filter;
+	struct err err;
+	size_t n;
+	const struct column *columns = block_columns(&n);
+
+	want_types(run);
+	if (*expr && filter_compile(&filter, "filter", expr, columns, n,
+				    &err)) {
+		if (blocks_want_retained(&filter))
+			want_retain(run);
+		if (blocks_want_reach(&filter))
+			want_reach(run);
+		filter_fini(&filter);
+	}
+	progress_phase(&run->progress, NULL);
+	return &run->subject.input;
+}
+
+/* ---- from the command line to a screen ---- */
+
+static bool check_args(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	char end;
+
+	run->w = 80;
+	run->h = 24;
+	if (a->size && !a->script)
+		return err_set(err, ERR_USAGE, "--size is for --script");
+	if (a->size && (sscanf(a->size, "%dx%d%c", &run->w, &run->h, &end) !=
+			2 || run->w < 1 || run->h < 1 ||
+			run->w > SCREEN_MAX || run->h > SCREEN_MAX))
+		return err_set(err, ERR_USAGE, "--size: '%.40s' is no size "
+			       "as 80x24", a->size);
+	if (a->common.output && !a->script)
+		return err_set(err, ERR_USAGE, "--output is for --script");
+	if (a->pid && a->files.n)
+		return err_set(err, ERR_USAGE, "--pid or a file, not both");
+	if (!a->pid && subject_process_option(&a->how))
+		return err_set(err, ERR_USAGE, "--%s is for processes: give "
+			       "--pid", subject_process_option(&a->how));
+	if (!a->pid && a->files.n != 1)
+		return err_set(err, ERR_USAGE, a->files.n ?
+			       "one file, not %zu" : "no file given",
+			       a->files.n);
+	return subject_allocator(&a->how, &run->allocator, err) &&
+	       cmd_color(&a->common, &run->color, err);
+}
+
+static bool open_target(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	struct subject *s = &run->subject;
+	bool ok = a->pid ? subject_open_live(s, &a->how, a->pid,
+					     &run->progress, err)
+			 : subject_open_core(s, &a->how, a->files.items[0],
+					     &run->progress, err);
+
+	if (!ok || !subject_walk(s, run->allocator, &run->progress, err))
+		return false;
+	subject_where(s, &run->progress);
+	subject_reach(s, false, &run->progress);
+	subject_census(s, false, &run->progress);
+	subject_strings(s, false, &run->progress);
+	subject_analyse(s);
+	progress_phase(&run->progress, NULL);
+	if (!a->common.quiet)
+		cmd_warn(s->sp, false);
+	if (!s->input.heap_found)
+		cmd_fail(err);
+	return true;
+}
+
+/* While the screen is there progress is a line of it. */
+static void show_progress(void *context, const char *text)
+{
+	struct run *run = context;
+
+	tui_say(&run->tui, false, "%s", text);
+	tui_draw(&run->tui);
+	term_show(&run->tui.screen, false);
+}
+
+static bool browse(struct run *run, const struct tui_source *source,
+		   struct err *err)
+{
+	int w, h;
+
+	if (!term_open(run->color, err))
+		return false;
+	term_size(&w, &h);
+	term_busy(true);
+	tui_init(&run->tui, source, w, h,
+		 run->args.ascii || !term_is_utf8());
+	term_busy(false);
+	run->progress.call = show_progress;
+	run->progress.context = run;
+	run->progress.mode = PROGRESS_CALL;
+	tui_loop(&run->tui);
+	term_close();
+	tui_fini(&run->tui);
+	return true;
+}
+
+static bool play(struct run *run, const struct tui_source *source,
+		 struct err *err)
+{
+	const struct args *a = &run->args;
+	bool ok;
+
+	if (!out_open(&run->out, a->common.output, a->common.force, err))
+		return false;
+	tui_init(&run->tui, source, run->w, run->h,
+		 a->ascii || !term_is_utf8());
+	ok = tui_script(&run->tui, a->script, &run->out, err);
+	tui_fini(&run->tui);
+	if (ok)
+		return out_close(&run->out, err);
+	out_abandon(&run->out);
+	return false;
+}
+
+static int show(struct run *run, struct err *err)
+{
+	const struct tui_source source = {
+		.kind = &report_analyze, .views = core_views,
+		.n_views = CORE_VIEWS, .context = run, .build = build,
+		.blocks = list_blocks,
+	};
+	bool ok = run->args.script || term_check(err);
+
+	ok = ok && open_target(run, err);
+	progress_fini(&run->progress);
+	if (ok)
+		ok = run->args.script ? play(run, &source, err)
+				      : browse(run, &source, err);
+	return ok ? STATUS_COMPLETE : cmd_fail(err);
+}
+
+static int tui(const struct command *self, int argc, char **argv)
+{
+	enum progress_mode mode;
+	struct run run = { .args.pid = NULL };
+	struct args *a = &run.args;
+	struct err err = { .kind = ERR_NONE };
+	int status;
+
+	subject_init(&run.subject);
+	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
+		status = cmd_usage(self, &err);
+	else if (a->common.help)
+		status = cmd_help(self);
+	else if (a->common.version)
+		status = cmd_version();
+	else if (!check_args(&run, &err) ||
+		 !cmd_progress(&a->common, &mode, &err))
+		status = cmd_usage(self, &err);
+	else {
+		progress_init(&run.progress, mode);
+		status = show(&run, &err);
+	}
+	if (run.subject.input.at)
+		damage_at_fini(&run.at);
+	subject_fini(&run.subject);
+	subject_args_fini(&a->how);
+	list_fini(&a->files);
+	return status;
+}
+
+const struct command command_tui = {
+	.name = "tui",
+	.summary = "browse a core file or a process",
+	.usage =
+"Usage: heapcore tui [OPTION]... CORE\n"
+"  or:  heapcore tui [OPTION]... -p PID\n"
+"Go through what analyze prints: from the memory to its blocks, from a block\n"
+"to who refers to it.  Press ? for the keys.\n"
+"\n"
+"  heapcore tui core.1234\n"
+"  heapcore tui -p 1234\n"
+"  heapcore tui --script=keys --size=120x40 core.1234\n",
+	.groups = groups,
+	.n_groups = countof(groups),
+	.run = tui,
+};

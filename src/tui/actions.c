@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What keys do that needs the source: opening, filtering, writing files.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "tui/tui.h"
+
+static struct page_look look_of(const struct tui *t)
+{
+	return (struct page_look){ t->screen.w, t->exact, t->no_bars };
+}
+
+void tui_lay_out(struct tui *t, struct page *p)
+{
+	struct page_look look = look_of(t);
+
+	page_lay_out(p, &look);
+}
+
+static struct page *refuse(struct tui *t, struct page *p,
+			   const struct err *err)
+{
+	tui_say(t, true, "%s", err->msg);
+	page_fini(p);
+	free(p);
+	return NULL;
+}
+
+struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
+			   vaddr at)
+{
+	struct page *p = mem_zalloc(sizeof(*p));
+	struct err err = { .kind = ERR_NONE };
+
+	page_init(p, name, t->source->kind, sections);
+	p->at = at;
+	if (!t->source->build(t->source->context, &p->report, at, &err))
+		return refuse(t, p, &err);
+	tui_lay_out(t, p);
+	return p;
+}
+
+struct page *tui_make_blocks(struct tui *t, const char *filter)
+{
+	struct page *p = mem_zalloc(sizeof(*p));
+	struct err err = { .kind = ERR_NONE };
+	const struct report_input *in =
+		t->source->blocks(t->source->context, filter);
+
+	page_init(p, "Blocks", t->source->kind, 0);
+	str_adds(&p->filter, filter);
+	if (!page_list_blocks(p, in, &err))
+		return refuse(t, p, &err);
+	tui_lay_out(t, p);
+	return p;
+}
+
+static bool push(struct tui *t, struct page *p)
+{
+	if (!p)
+		return false;
+	if (t->depth == TUI_DEPTH) {
+		page_fini(t->stack[0]);
+		free(t->stack[0]);
+		memmove(t->stack, t->stack + 1,
+			(TUI_DEPTH - 1) * sizeof(t->stack[0]));
+		t->depth--;
+	}
+	t->stack[t->depth++] = p;
+	return true;
+}
+
+bool tui_push_blocks(struct tui *t, const char *filter)
+{
+	return push(t, tui_make_blocks(t, filter));
+}
+
+bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
+		       vaddr at)
+{
+	return push(t, tui_make_page(t, name, sections, at));
+}
+
+/* ---- the row under the cursor ---- */
+
+void tui_enter(struct tui *t)
+{
+	struct page_part *part;
+	const struct cell *row = page_row(tui_page(t), &part);
+	struct goal goal;
+
+	if (!row)
+		return;
+	goal_init(&goal);
+	if (t->source->blocks)
+		view_goal(part->table, row, &goal);
+	switch (goal.kind) {
+	case GOAL_NONE:
+		tui_show_row(t);
+		break;
+	case GOAL_SECTIONS:
+		tui_push_sections(t, goal.name, goal.sections, 0);
+		break;
+	case GOAL_BLOCKS:
+		tui_push_blocks(t, goal.filter.text);
+		break;
+	case GOAL_ADDRESS:
+		if (goal.addr == tui_page(t)->at)
+			tui_say(t, false, "this page is about that address");
+		else
+			tui_push_sections(t, "Address", 1u << SECTION_AT,
+					  goal.addr);
+		break;
+	}
+	goal_fini(&goal);
+}
+
+/* All columns of the row under the cursor, also those without a title. */
+void tui_show_row(struct tui *t)
+{
+	struct page_part *part;
+	const struct cell *row = page_row(tui_page(t), &part);
+	const struct table *from;
+	struct column *columns;
+	struct table one;
+	struct out o;
+	const struct text_style style = { .exact = true };
+
+	if (!row)
+		return;
+	from = part->table;
+	columns = mem_alloc(from->n_columns * sizeof(*columns));
+	for (size_t i = 0; i < from->n_columns; i++) {
+		columns[i] = from->columns[i];
+		columns[i].title = columns[i].key;
+		columns[i].flags &= ~(unsigned)(COLUMN_NO_TEXT);
+	}
+	table_init(&one, from->name, from->title, columns, from->n_columns);
+	one.form = TABLE_RECORDS;
+	table_row(&one);
+	for (size_t i = 0; i < from->n_columns; i++) {
+		struct cell c = row_cell(from, row, i);
+
+		if (c.known && from->columns[i].type == COLUMN_TEXT)
+			table_set_bytes(&one, i, table_text(from, &c),
+					c.text.len);
+		else if (c.known)
+			one.cells[i] = c;
+	}
+	str_clear(&t->row);
+	out_open_text(&o, &t->row);
+	table_write_text(&one, &style, &o);
+	out_close_text(&o);
+	table_fini(&one);
+	free(columns);
+	t->mode = TUI_ROW;
+	t->top = 0;
+}
+
+/* ---- what was typed ---- */
+
+static void go_to_address(struct tui *t, vaddr addr)
+{
+	struct page *p = tui_page(t);
+
+	if (!t->source->blocks)
+		tui_say(t, true, "there are no blocks here");
+	else if (p->is_blocks && !p->filter.len && p->part[0].sort < 0)
+		page_go(p, 1 + block_rows_find(p->blocks, addr), false);
+	else
+		tui_push_sections(t, "Address", 1u << SECTION_AT, addr);
+}
+
+static void filter_blocks(struct tui *t, const char *expr)
+{
+	struct page *p = tui_page(t);
+	struct page *new = tui_make_blocks(t, expr);
+
+	if (!new)
+		return;
+	if (t->depth)
+		t->stack[t->depth - 1] = new;
+	else
+		t->root[t->view] = new;
+	page_fini(p);
+	free(p);
+}
+
+/* The rows of the cursor's table; without an expression as they were. */
+static void filter_rows(struct tui *t, const char *expr)
+{
+	struct page *p = tui_page(t);
+	struct page_part *part;
+	struct filter filter;
+	struct err err;
+	size_t which;
+
+	if (!p->n_parts)
+		return;
+	which = page_row(p, &part) ? (size_t)(part - p->part) : 0;
+	part = &p->part[which];
+	if (*expr && !filter_compile(&filter, "filter", expr,
+				     part->table->columns,
+				     part->table->n_columns, &err)) {
+		tui_say(t, true, "%s", err.msg);
+		return;
+	}
+	report_fini(&p->report);
+	report_init(&p->report, &p->options);
+	if (!t->source->build(t->source->context, &p->report, p->at, &err))
+		tui_say(t, true, "%s", err.msg);
+	str_clear(&p->filter);
+	str_adds(&p->filter, expr);
+	p->n_parts = 0;
+	p->cursor = 0;
+	if (*expr && p->report.n_tables) {
+		tui_lay_out(t, p);
+		table_filter(p->part[which].table, &filter);
+	}
+	if (*expr)
+		filter_fini(&filter);
+	tui_lay_out(t, p);
+	if (which < p->n_parts)
+		page_go(p, p->part[which].first, false);
+}
+
+static enum report_format format_of(const char *path)
+{
+	const char *dot = strrchr(path, '.');
+
+	return dot && !strcmp(dot, ".csv") ? REPORT_CSV :
+	       dot && !strcmp(dot, ".json") ? REPORT_JSON : REPORT_TEXT;
+}
+
+/* What analyze --only prints of the page's sections. */
+static bool write_sections(struct tui *t, struct page *p, struct out *o,
+			   enum report_format format, struct err *err)
+{
+	struct report_options options = p->options;
+	struct report report;
+	struct page_part *part;
+	char *sort = NULL;
+	bool ok;
+
+	options.format = format;
+	options.exact = t->exact;
+	if (page_row(p, &part) &&
+	    (format == REPORT_CSV || p->filter.len || part->sort >= 0)) {
+		size_t i = (size_t)(part->table - p->report.tables);
+
+		options.sections = 1u << p->report.section[i];
+		if (part->sort >= 0)
+			sort = mem_printf("%s%s", part->reverse ? "-" : "",
+				part->table->columns[part->sort].key);
+	}
+	if (p->filter.len)
+		options.row_filter = p->filter.text;
+	options.sort = sort;
+	report_init(&report, &options);
+	ok = t->source->build(t->source->context, &report, p->at, err) &&
+	     report_write(&report, o, err);
+	report_fini(&report);
+	free(sort);
+	return ok;
+}
+
+static void export(struct tui *t, const char *path)
+{
+	struct page *p = tui_page(t);
+	enum report_format format = format_of(path);
+	struct err err = { .kind = ERR_NONE };
+	struct out o;
+	bool ok = true;
+
+	if (!*path)
+		return;
+	if (!strcmp(path, "-") || !out_open(&o, path, false, &err)) {
+		tui_say(t, true, "%s", err.kind ? err.msg : "give a file");
+		return;
+	}
+	if (p->is_blocks)
+		blocks_write(t->source->blocks(t->source->context,
+					       p->filter.text),
+			     p->filter.len ? &p->compiled : NULL, UINT64_MAX,
+			     format, &o);
+	else
+		ok = write_sections(t, p, &o, format, &err);
+	if (!ok)
+		out_abandon(&o);
+	else
+		ok = out_close(&o, &err);
+	if (ok)
+		tui_say(t, false, "written to %s", path);
+	else
+		tui_say(t, true, "%s", err.msg);
+}
+
+static void sort_by(struct tui *t, const char *name)
+{
+	struct page_look look = look_of(t);
+	struct page_part *part;
+	bool reverse = *name == '-';
+	int column;
+
+	if (!page_row(tui_page(t), &part))
+		return;
+	column = column_find(part->table->columns, part->table->n_columns,
+			     name + reverse);
+	if (column < 0)
+		tui_say(t, true, "no column '%s' here; i shows them", name);
+	else
+		page_sort(tui_page(t), column, reverse, &look);
+}
+
+static void filter(struct tui *t, const char *expr)
+{
+	if (tui_page(t)->is_blocks)
+		filter_blocks(t, expr);
+	else
+		filter_rows(t, expr);
+}
+
+/* What follows a word and a blank; NULL if that is not how text begins. */
+static const char *after(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (strncmp(text, word, n) || (text[n] && text[n] != ' '))
+		return NULL;
+	return text + n + strspn(text + n, " ");
+}
+
+static void command(struct tui *t, const char *text)
+{
+	const char *rest;
+	vaddr addr;
+
+	if ((rest = after(text, "sort")))
+		sort_by(t, rest);
+	else if ((rest = after(text, "filter")))
+		filter(t, rest);
+	else if ((rest = after(text, "export")))
+		export(t, rest);
+	else if (after(text, "quit"))
+		t->done = true;
+	else if (num_parse_addr(text, &addr))
+		go_to_address(t, addr);
+	else if (*text)
+		tui_say(t, true, "'%s' is neither an address nor a command",
+			text);
+}
+
+void tui_run_prompt(struct tui *t)
+{
+	AUTO_FREE char *text = mem_strdup(t->typed.text);
+
+	switch (t->prompt) {
+	case '/':
+		if (*text) {
+			str_clear(&t->sought);
+			str_adds(&t->sought, text);
+		}
+		if (t->sought.len &&
+		    !page_search(tui_page(t), t->sought.text, false))
+			tui_say(t, false, "no match: %s", t->sought.text);
+		break;
+	case 'f':
+		filter(t, text);
+		break;
+	case 'e':
+		export(t, text);
+		break;
+	case ':':
+		command(t, text);
+		break;
+	}
+}

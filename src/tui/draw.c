@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages, prompts and help as cells.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "tui/keys.h"
+#include "tui/tui.h"
+
+enum { LEAST_W = 60, LEAST_H = 15, TOP = 3, BELOW = 2 };
+
+static int last(const struct tui *t)
+{
+	return t->screen.h - 1;
+}
+
+/* What is looked at, without the folders it is in. */
+static const char *head_text(const struct tui *t)
+{
+	const char *head = t->root[0]->report.head[0].text;
+	const char *end = strchr(head, ':');
+
+	for (const char *p = head; end && p < end; p++)
+		if (*p == '/')
+			head = p + 1;
+	return head;
+}
+
+/* " heapcore  core.1234: appd, pid 1234      150112 blocks  38.9M" */
+static void draw_title(struct tui *t)
+{
+	struct page *p = tui_page(t);
+	const char *head = head_text(t);
+	struct str s;
+	int at;
+
+	str_init(&s);
+	if (p->is_blocks) {
+		struct tally total = block_rows_total(p->blocks);
+		char size[NUM_MAX];
+
+		num_format_size(size, total.bytes);
+		str_printf(&s, "%" PRIu64 " block%s  %s", total.blocks,
+			   total.blocks == 1 ? "" : "s", size);
+	} else if (p->at) {
+		str_printf(&s, "0x%" PRIx64, p->at);
+	} else {
+		str_adds(&s, p->name);
+	}
+	screen_fill(&t->screen, 0, ROLE_BAR, ' ');
+	at = screen_puts(&t->screen, 0, 1, ROLE_BAR, "heapcore  ");
+	screen_puts(&t->screen, 0, at, ROLE_BAR, head);
+	at = t->screen.w - (int)s.len - 3;
+	screen_puts(&t->screen, 0, at > 0 ? at : 0, ROLE_BAR, "  ");
+	screen_puts(&t->screen, 0, at > 0 ? at + 2 : 0, ROLE_BAR, s.text);
+	str_fini(&s);
+}
+
+/* "[1 Overview] 2 Arenas  3 Types ..." */
+static void draw_views(struct tui *t)
+{
+	int x = 0;
+
+	for (size_t i = 0; i < t->source->n_views; i++) {
+		bool here = i == t->view;
+		enum role role = here ? ROLE_HEADING : ROLE_TEXT;
+		char text[40];
+
+		snprintf(text, sizeof(text), "%zu %s", i + 1,
+			 t->source->views[i].name);
+		if (here)
+			screen_puts(&t->screen, 1, x, role, "[");
+		x = screen_puts(&t->screen, 1, x + 1, role, text);
+		if (here)
+			screen_puts(&t->screen, 1, x, role, "]");
+	}
+}
+
+/* Where the bar of a line begins; its end if it has none. */
+static size_t bar_start(const struct str *line)
+{
+	size_t n = line->len;
+
+	while (n && line->text[n - 1] == '#')
+		n--;
+	return n && line->text[n - 1] == ' ' ? n : line->len;
+}
+
+static void draw_line(struct tui *t, struct page *p, uint64_t line, int y,
+		      struct str *s)
+{
+	struct page_spot spot = page_line(p, line, s);
+	size_t bar = bar_start(s);
+
+	screen_text(&t->screen, y, 1, spot.role, s->text, bar);
+	screen_text(&t->screen, y, 1 + (int)bar, ROLE_GRAPH, s->text + bar,
+		    s->len - bar);
+	if (line != p->cursor || !spot.stops)
+		return;
+	screen_puts(&t->screen, y, 1, ROLE_CURSOR, ">");
+	screen_role(&t->screen, y, 1, ROLE_CURSOR);
+	t->screen.cursor_y = y;
+	t->screen.cursor_x = 1;
+}
+
+/* The heading of what is at the top, if it has been scrolled away. */
+static void draw_heading(struct tui *t, struct page *p, struct str *s)
+{
+	struct page_spot spot = page_line(p, p->top, s);
+
+	if (!spot.part || spot.part->first == p->top)
+		return;
+	page_line(p, spot.part->first, s);
+	screen_puts(&t->screen, TOP - 1, 1, ROLE_HEADING, s->text);
+}
+
+static void draw_page(struct tui *t)
+{
+	struct page *p = tui_page(t);
+	int rows = t->screen.h - TOP - BELOW;
+	struct str s;
+
+	page_scroll(p, rows);
+	str_init(&s);
+	if (!p->n_parts || (p->is_blocks && p->n_lines < 3))
+		screen_puts(&t->screen, TOP, 3, ROLE_TEXT,
+			    p->filter.len ? "Nothing matches." :
+			    "There is nothing to show here.");
+	/* The rows that are made now decide how wide columns are. */
+	page_line(p, p->cursor, &s);
+	draw_heading(t, p, &s);
+	for (int i = 0; i < rows; i++)
+		if (p->top + (uint64_t)i < p->n_lines)
+			draw_line(t, p, p->top + (uint64_t)i, TOP + i, &s);
+	str_fini(&s);
+}
+
+/* Lines of a text, from one on. */
+static void draw_text(struct tui *t, const char *text)
+{
+	int rows = t->screen.h - TOP - BELOW;
+	uint64_t lines = 0, i = 0;
+
+	for (const char *p = text; *p; p++)
+		lines += *p == '\n';
+	if (t->top + (uint64_t)rows > lines)
+		t->top = lines > (uint64_t)rows ? lines - (uint64_t)rows : 0;
+	for (; *text; text += *text == '\n', i++) {
+		size_t n = strcspn(text, "\n");
+
+		if (i >= t->top && i - t->top < (uint64_t)rows)
+			screen_text(&t->screen, TOP + (int)(i - t->top), 1,
+				    ROLE_TEXT, text, n);
+		text += n;
+	}
+}
+
+/* One group of keys; where it ends. */
+static void add_group(struct str *s, size_t first, size_t end)
+{
+	str_printf(s, "%s\n", keys[first].group);
+	for (size_t i = first; i < end; i++)
+		str_printf(s, "  %-18s%s\n", keys[i].name, keys[i].help);
+}
+
+static void add_views(const struct tui *t, struct str *s)
+{
+	str_adds(s, "VIEWS\n");
+	for (size_t i = 0; i < t->source->n_views; i++)
+		str_printf(s, "  %zu %-16s%s\n", i + 1,
+			   t->source->views[i].name,
+			   t->source->views[i].help);
+}
+
+static void draw_help(struct tui *t)
+{
+	struct str s;
+
+	str_init(&s);
+	add_views(t, &s);
+	for (size_t i = 0, end; i < n_keys; i = end) {
+		for (end = i + 1; end < n_keys && !keys[end].group; end++)
+			;
+		add_group(&s, i, end);
+	}
+	draw_text(t, s.text);
+	str_fini(&s);
+}
+
+static void draw_rule(struct tui *t)
+{
+	struct page *p = tui_page(t);
+	int y = last(t) - 1;
+	int x = 1;
+
+	screen_fill(&t->screen, y, ROLE_DIM, '-');
+	if (t->message.len) {
+		screen_puts(&t->screen, y, x, t->is_warning ? ROLE_WARNING
+							   : ROLE_HEADING,
+			    t->message.text);
+	} else if (p->filter.len) {
+		x = screen_puts(&t->screen, y, x, ROLE_HEADING, " filter: ");
+		x = screen_puts(&t->screen, y, x, ROLE_HEADING,
+				p->filter.text);
+		screen_puts(&t->screen, y, x, ROLE_HEADING, " ");
+	}
+}
+
+static void draw_prompt(struct tui *t)
+{
+	static const struct {
+		char what;
+		const char *text;
+	} prompts[] = {
+		{ '/', "search: " }, { 'f', "filter, as size>1k: " },
+		{ 'e', "write to .txt, .csv or .json: " },
+		{ ':', "address, or sort COLUMN, filter, export, quit: " },
+	};
+	int y = last(t), x = 1;
+
+	for (size_t i = 0; i < countof(prompts); i++)
+		if (prompts[i].what == t->prompt)
+			x = screen_puts(&t->screen, y, x, ROLE_HEADING,
+					prompts[i].text);
+	x = screen_puts(&t->screen, y, x, ROLE_TEXT, t->typed.text);
+	t->screen.cursor_y = y;
+	t->screen.cursor_x = x < t->screen.w ? x : t->screen.w - 1;
+}
+
+static void draw_foot(struct tui *t)
+{
+	const char *text = t->mode == TUI_PAGE
+		? "Enter open  Left back  / search  f filter  s sort  "
+		  "e export  ? help  q quit"
+		: "Up Down scroll, any other key closes this";
+
+	if (t->mode == TUI_PROMPT) {
+		draw_prompt(t);
+		return;
+	}
+	screen_fill(&t->screen, last(t), ROLE_BAR, ' ');
+	screen_puts(&t->screen, last(t), 1, ROLE_BAR, text);
+}
+
+static void draw_too_small(struct tui *t)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "too small: %dx%d, of %dx%d",
+		 t->screen.w, t->screen.h, LEAST_W, LEAST_H);
+	screen_puts(&t->screen, 0, 0, ROLE_TEXT, text);
+	screen_puts(&t->screen, 1, 0, ROLE_TEXT, "q quits");
+}
+
+void tui_draw(struct tui *t)
+{
+	screen_clear(&t->screen);
+	if (t->screen.w < LEAST_W || t->screen.h < LEAST_H) {
+		draw_too_small(t);
+		return;
+	}
+	draw_title(t);
+	draw_views(t);
+	if (t->mode == TUI_HELP)
+		draw_help(t);
+	else if (t->mode == TUI_ROW)
+		draw_text(t, t->row.text);
+	else
+		draw_page(t);
+	draw_rule(t);
+	draw_foot(t);
+}

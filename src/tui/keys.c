@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "tui/keys.h"
+
+#include <string.h>
+#include <strings.h>
+
+const struct key keys[] = {
+	{ { KEY_ARROW_UP, 'k' }, "Up k", "one line up", DO_UP, "MOVE" },
+	{ { KEY_ARROW_DOWN, 'j' }, "Down j", "one line down", DO_DOWN, NULL },
+	{ { KEY_PAGE_UP }, "PgUp", "a page up", DO_PAGE_UP, NULL },
+	{ { KEY_PAGE_DOWN, ' ' }, "PgDn Space", "a page down", DO_PAGE_DOWN,
+	  NULL },
+	{ { KEY_CTRL_U }, "Ctrl-U", "half a page up", DO_HALF_UP, NULL },
+	{ { KEY_CTRL_D }, "Ctrl-D", "half a page down", DO_HALF_DOWN, NULL },
+	{ { KEY_FIRST, 'g' }, "Home g", "first line", DO_FIRST, NULL },
+	{ { KEY_LAST, 'G' }, "End G", "last line", DO_LAST, NULL },
+	{ { KEY_TABULATOR }, "Tab", "next table", DO_NEXT_PANE, NULL },
+	{ { KEY_BACK_TAB }, "Shift-Tab", "table before", DO_PREVIOUS_PANE,
+	  NULL },
+	{ { KEY_RETURN, KEY_ARROW_RIGHT, 'l', '\r' }, "Enter Right l",
+	  "open this row", DO_ENTER, "GO" },
+	{ { KEY_ARROW_LEFT, KEY_BACK, 'h' }, "Left Backspace h",
+	  "back to the page before", DO_OUT, NULL },
+	{ { ':' }, ":", "ADDRESS or command", DO_PROMPT, NULL },
+	{ { '/' }, "/", "search, Aa matter if a capital", DO_SEARCH, "FIND" },
+	{ { 'n' }, "n", "next match", DO_NEXT, NULL },
+	{ { 'N' }, "N", "match before", DO_PREVIOUS, NULL },
+	{ { 'f' }, "f", "filter, as size>1k", DO_FILTER, NULL },
+	{ { KEY_ESCAPE }, "Esc", "drop filter, else back", DO_ESCAPE, NULL },
+	{ { 's' }, "s", "sort by next column", DO_SORT, "LOOK" },
+	{ { 'S' }, "S", "sort the other way", DO_REVERSE, NULL },
+	{ { 'i' }, "i", "all columns of the row", DO_COLUMNS, NULL },
+	{ { 'u' }, "u", "units: K M G or bytes", DO_UNITS, NULL },
+	{ { 'b' }, "b", "bars on or off", DO_BARS, NULL },
+	{ { 'e' }, "e", "write .txt .csv .json", DO_EXPORT, NULL },
+	{ { KEY_CTRL_L }, "Ctrl-L", "draw all again", DO_REDRAW, NULL },
+	{ { '?', KEY_HELP_PAGE }, "? F1", "this help", DO_HELP, "LEAVE" },
+	{ { 'q' }, "q", "close, back, at the top quit", DO_QUIT, NULL },
+	{ { 'Q' }, "Q", "quit at once", DO_LEAVE, NULL },
+	{ { KEY_CTRL_C }, "Ctrl-C", "quit, also while computing",
+	  DO_INTERRUPT, NULL },
+};
+const size_t n_keys = countof(keys);
+
+enum action keys_action(int code)
+{
+	if (code >= '1' && code <= '9')
+		return DO_VIEW;
+	for (size_t i = 0; code && i < n_keys; i++)
+		for (size_t k = 0; k < KEYS_EACH; k++)
+			if (keys[i].code[k] == code)
+				return keys[i].action;
+	return DO_NOTHING;
+}
+
+static const struct {
+	const char *name;
+	int code;
+} names[] = {
+	{ "Up", KEY_ARROW_UP }, { "Down", KEY_ARROW_DOWN },
+	{ "Left", KEY_ARROW_LEFT }, { "Right", KEY_ARROW_RIGHT },
+	{ "PgUp", KEY_PAGE_UP }, { "PgDn", KEY_PAGE_DOWN },
+	{ "Home", KEY_FIRST }, { "End", KEY_LAST },
+	{ "Backspace", KEY_BACK }, { "Tab", KEY_TABULATOR },
+	{ "S-Tab", KEY_BACK_TAB }, { "F1", KEY_HELP_PAGE },
+	{ "Enter", KEY_RETURN }, { "Esc", KEY_ESCAPE }, { "lt", '<' },
+	{ "Space", ' ' }, { "C-c", KEY_CTRL_C }, { "C-d", KEY_CTRL_D },
+	{ "C-l", KEY_CTRL_L }, { "C-u", KEY_CTRL_U },
+};
+
+int keys_parse(const char **at)
+{
+	const char *p = *at;
+	const char *end;
+
+	if (!*p)
+		return 0;
+	if (*p != '<') {
+		*at = p + 1;
+		return (unsigned char)*p;
+	}
+	end = strchr(p, '>');
+	for (size_t i = 0; end && i < countof(names); i++) {
+		size_t n = strlen(names[i].name);
+
+		if ((size_t)(end - p - 1) != n ||
+		    strncasecmp(p + 1, names[i].name, n))
+			continue;
+		*at = end + 1;
+		return names[i].code;
+	}
+	return -1;
+}

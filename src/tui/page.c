@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+#include "tui/page.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { SIGHT = 256 };		/* rows of blocks that are made together */
+
+void page_init(struct page *p, const char *name,
+	       const struct report_kind *kind, unsigned sections)
+{
+	*p = (struct page){ .name = name };
+	p->options = (struct report_options){
+		.kind = kind, .sections = sections, .sample_seed = 1,
+	};
+	str_init(&p->filter);
+	report_init(&p->report, &p->options);
+}
+
+static void parts_fini(struct page *p)
+{
+	for (size_t i = 0; i < p->n_parts; i++) {
+		struct page_part *part = &p->part[i];
+
+		text_rows_free(part->rows);
+		str_fini(&part->text);
+		free(part->lines);
+		*part = (struct page_part){ .table = part->table,
+			.sort = part->sort, .reverse = part->reverse };
+	}
+}
+
+void page_fini(struct page *p)
+{
+	parts_fini(p);
+	report_fini(&p->report);
+	str_fini(&p->filter);
+	if (!p->is_blocks)
+		return;
+	block_rows_free(p->blocks);
+	filter_fini(&p->compiled);
+	table_fini(&p->in_sight);
+}
+
+/* ---- lines ---- */
+
+static struct text_style style_of(const struct page_look *look)
+{
+	return (struct text_style){
+		.rows = TABLE_ALL_ROWS, .exact = look->exact,
+		.no_bars = look->no_bars,
+		.width = look->width > 1 ? (size_t)look->width - 1 : 1,
+	};
+}
+
+/* The lines of a row that has no columns. */
+static void make_lines(struct page_part *part, size_t place)
+{
+	size_t off = part->text.len;
+	struct out o;
+	bool all = part->table->form == TABLE_RECORDS ||
+		   part->table->form == TABLE_OBJECT;
+	bool first = true;
+
+	out_open_text(&o, &part->text);
+	text_rows_write(part->rows, place, &o);
+	out_close_text(&o);
+	while (off < part->text.len) {
+		size_t n = strcspn(part->text.text + off, "\n");
+
+		MEM_PUSH(part->lines, part->n_made, part->cap_made) =
+			(struct page_line){
+				(uint32_t)off, (uint32_t)n,
+				(uint32_t)place, first || all };
+		first = false;
+		off += n + 1;
+	}
+}
+
+static void lay_out_part(struct page *p, struct page_part *part,
+			 const struct page_look *look)
+{
+	struct text_style style = style_of(look);
+	const struct table *t = part->table;
+
+	str_init(&part->text);
+	part->rows = text_rows_new(t, &style);
+	part->first = p->n_lines;
+	part->n_lines = 1;
+	if (t->form == TABLE_ROWS) {
+		part->n_lines += t->n_rows + !!t->total;
+	} else {
+		for (size_t i = 0; i < t->n_rows; i++)
+			make_lines(part, i);
+		part->n_lines += part->n_made;
+	}
+	if (p->is_blocks)
+		part->n_lines = 1 + block_rows_total(p->blocks).blocks;
+	p->n_lines += part->n_lines + 1;
+}
+
+static void find_parts(struct page *p)
+{
+	if (p->is_blocks) {
+		p->part[0].table = &p->in_sight;
+		p->n_parts = 1;
+		return;
+	}
+	p->n_parts = 0;
+	for (size_t i = 0; i < p->report.n_tables; i++) {
+		struct table *t = &p->report.tables[i];
+		struct page_part *part = &p->part[p->n_parts];
+
+		if (t->is_inner || !t->n_rows || p->n_parts == PAGE_PARTS)
+			continue;
+		if (part->table != t)
+			part->sort = -1;
+		part->table = t;
+		p->n_parts++;
+	}
+}
+
+void page_lay_out(struct page *p, const struct page_look *look)
+{
+	parts_fini(p);
+	find_parts(p);
+	p->n_lines = 0;
+	for (size_t i = 0; i < p->n_parts; i++)
+		lay_out_part(p, &p->part[i], look);
+	page_go(p, p->cursor, false);
+}
+
+bool page_list_blocks(struct page *p, const struct report_input *in,
+		      struct err *err)
+{
+	size_t n;
+	const struct column *columns = block_columns(&n);
+
+	if (p->filter.len &&
+	    !filter_compile(&p->compiled, "filter", p->filter.text, columns, n,
+			    err))
+		return false;
+	p->is_blocks = true;
+	table_init(&p->in_sight, "blocks", "ADDRESS", columns, n);
+	p->blocks = block_rows_new(in, p->filter.len ? &p->compiled : NULL);
+	return true;
+}
+
+/* Rows around this one are made; which of them it is. */
+static size_t bring_in_sight(struct page *p, uint64_t row)
+{
+	struct page_part *part = &p->part[0];
+	struct text_style style = *text_rows_style(part->rows);
+
+	if (p->in_sight.n_rows && row >= p->sight_first &&
+	    row - p->sight_first < p->in_sight.n_rows)
+		return (size_t)(row - p->sight_first);
+	text_rows_free(part->rows);
+	p->sight_first = row > SIGHT / 2 ? row - SIGHT / 2 : 0;
+	table_clear(&p->in_sight);
+	block_rows_get(p->blocks, p->sight_first, SIGHT, &p->in_sight);
+	part->rows = text_rows_new(&p->in_sight, &style);
+	return (size_t)(row - p->sight_first);
+}
+
+static void write_part_row(struct page_part *part, size_t place,
+			   struct str *ret)
+{
+	struct out o;
+
+	out_open_text(&o, ret);
+	if (place == SIZE_MAX)
+		text_rows_heading(part->rows, &o);
+	else
+		text_rows_write(part->rows, place, &o);
+	out_close_text(&o);
+	if (ret->len && ret->text[ret->len - 1] == '\n')
+		ret->text[--ret->len] = '\0';
+}
+
+static struct page_part *part_at(struct page *p, uint64_t line)
+{
+	for (size_t i = 0; i < p->n_parts; i++)
+		if (line >= p->part[i].first &&
+		    line - p->part[i].first < p->part[i].n_lines)
+			return &p->part[i];
+	return NULL;
+}
+
+/* Where a line is, without its text. */
+static struct page_spot spot_at(struct page *p, uint64_t line)
+{
+	struct page_part *part = part_at(p, line);
+	struct page_spot s = { part, PAGE_NO_PLACE, false, ROLE_TEXT };
+	uint64_t i;
+
+	if (!part)
+		return s;
+	i = line - part->first;
+	if (!i) {
+		s.role = ROLE_HEADING;
+	} else if (part->table->form != TABLE_ROWS) {
+		s.place = part->lines[i - 1].place;
+		s.stops = part->lines[i - 1].first;
+	} else if (p->is_blocks || i - 1 < part->table->n_rows) {
+		s.place = i - 1;
+		s.stops = true;
+	}
+	return s;
+}
+
+struct page_spot page_line(struct page *p, uint64_t line, struct str *ret)
+{
+	struct page_spot s = spot_at(p, line);
+	uint64_t i;
+
+	str_clear(ret);
+	if (!s.part)
+		return s;
+	i = line - s.part->first;
+	if (!i)
+		write_part_row(s.part, SIZE_MAX, ret);
+	else if (s.part->table->form != TABLE_ROWS)
+		str_add(ret, s.part->text.text + s.part->lines[i - 1].off,
+			s.part->lines[i - 1].len);
+	else if (p->is_blocks)
+		write_part_row(s.part, bring_in_sight(p, i - 1), ret);
+	else
+		write_part_row(s.part, (size_t)i - 1, ret);
+	return s;
+}
+
+const struct cell *page_row(struct page *p, struct page_part **ret)
+{
+	struct page_spot s = spot_at(p, p->cursor);
+
+	if (!s.part || s.place == PAGE_NO_PLACE)
+		return NULL;
+	*ret = s.part;
+	if (p->is_blocks)
+		s.place = bring_in_sight(p, s.place);
+	return table_row_at(s.part->table, (size_t)s.place);
+}
+
+/* ---- the cursor ---- */
+
+void page_go(struct page *p, uint64_t line, bool backwards)
+{
+	uint64_t at;
+
+	if (!p->n_lines)
+		return;
+	if (line >= p->n_lines)
+		line = p->n_lines - 1;
+	for (at = line; at < p->n_lines; backwards ? at-- : at++)
+		if (spot_at(p, at).stops) {
+			p->cursor = at;
+			return;
+		}
+	for (at = line; at < p->n_lines; backwards ? at++ : at--)
+		if (spot_at(p, at).stops) {
+			p->cursor = at;
+			return;
+		}
+}
+
+void page_move(struct page *p, int64_t lines)
+{
+	if (lines < 0)
+		page_go(p, p->cursor - min_u64(p->cursor, (uint64_t)-lines),
+			true);
+	else
+		page_go(p, p->cursor + (uint64_t)lines, false);
+}
+
+void page_next_part(struct page *p, bool backwards)
+{
+	struct page_part *part = part_at(p, p->cursor);
+	size_t i = part ? (size_t)(part - p->part) : 0;
+
+	if (!p->n_parts)
+		return;
+	i = (i + (backwards ? p->n_parts - 1 : 1)) % p->n_parts;
+	page_go(p, p->part[i].first, false);
+}
+
+/* The last line of the row at the cursor. */
+static uint64_t row_end(struct page *p)
+{
+	struct page_spot here = spot_at(p, p->cursor);
+	uint64_t end = p->cursor;
+
+	while (here.part && here.part->table->form != TABLE_ROWS) {
+		struct page_spot next = spot_at(p, end + 1);
+
+		if (next.part != here.part || next.place != here.place ||
+		    next.stops)
+			break;
+		end++;
+	}
+	return end;
+}
+
+void page_scroll(struct page *p, int height)
+{
+	uint64_t h = (uint64_t)(height > 1 ? height : 1);
+	uint64_t end = row_end(p);
+	uint64_t above = p->cursor;
+
+	/* What stands above the first row is seen with it. */
+	while (above && !spot_at(p, above - 1).stops && p->cursor - above < 2)
+		above--;
+	if (end >= p->top + h)
+		p->top = end - h + 1;
+	if (above < p->top && p->cursor - above < h)
+		p->top = above;
+	if (p->cursor < p->top || p->cursor >= p->top + h)
+		p->top = p->cursor;
+	if (p->top + h > p->n_lines)
+		p->top = p->n_lines > h ? p->n_lines - h : 0;
+}
+
+/* ---- sorting and searching ---- */
+
+int page_next_column(const struct page_part *part)
+{
+	const struct table *t = part->table;
+	int n = (int)t->n_columns;
+
+	for (int i = 1; i <= n; i++) {
+		int k = (part->sort + i) % n;
+
+		if (!(t->columns[k].flags & COLUMN_NO_TEXT) &&
+		    !(t->hidden >> k & 1))
+			return k;
+	}
+	return 0;
+}
+
+void page_sort(struct page *p, int column, bool reverse,
+	       const struct page_look *look)
+{
+	struct page_part *part = part_at(p, p->cursor);
+
+	if (!part || part->table->form != TABLE_ROWS)
+		return;
+	part->sort = column;
+	part->reverse = reverse;
+	if (p->is_blocks) {
+		block_rows_sort(p->blocks, (size_t)column, reverse);
+		table_clear(&p->in_sight);
+	} else {
+		table_sort(part->table, (size_t)column, reverse);
+	}
+	p->cursor = part->first;
+	page_lay_out(p, look);
+}
+
+static bool has_capital(const char *text)
+{
+	for (; *text; text++)
+		if (isupper((unsigned char)*text))
+			return true;
+	return false;
+}
+
+bool page_search(struct page *p, const char *text, bool backwards)
+{
+	bool exact = has_capital(text), found = false;
+	uint64_t line = p->cursor;
+	struct str s;
+
+	str_init(&s);
+	for (uint64_t i = 0; i < p->n_lines && !found; i++) {
+		if (backwards)
+			line = line ? line - 1 : p->n_lines - 1;
+		else
+			line = line + 1 < p->n_lines ? line + 1 : 0;
+		if (!spot_at(p, line).stops)
+			continue;
+		page_line(p, line, &s);
+		found = exact ? strstr(s.text, text) != NULL
+			      : strcasestr(s.text, text) != NULL;
+	}
+	str_fini(&s);
+	if (found)
+		p->cursor = line;
+	return found;
+}

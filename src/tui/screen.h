@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is to be seen, as cells: drawn here, shown by term.c or, in a script,
+ * as text.
+ *
+ * Each cell is one column wide.  Text of reports is ASCII, for it is escaped
+ * where it is made; anything else that comes here becomes "?" unless it is one
+ * of our own glyphs.
+ */
+#ifndef TUI_SCREEN_H
+#define TUI_SCREEN_H
+
+#include "base/types.h"
+#include "report/out.h"
+
+/* How a cell looks; colours and attributes are term.c's. */
+enum role {
+	ROLE_TEXT,
+	ROLE_BAR,		/* first and last lines */
+	ROLE_HEADING,
+	ROLE_CURSOR,
+	ROLE_DIM,
+	ROLE_GRAPH,		/* bars of tables */
+	ROLE_WARNING,
+	ROLES
+};
+
+struct screen_cell {
+	uint16_t ch;		/* code point */
+	uint8_t role;
+};
+
+enum { SCREEN_MAX = 1000 };	/* lines or columns */
+
+struct screen {
+	int w, h;
+	bool ascii;		/* no other glyphs */
+	int cursor_y, cursor_x;
+	struct screen_cell *cells;	/* owned */
+};
+
+void screen_init(struct screen *s, int w, int h, bool ascii);
+void screen_fini(struct screen *s);
+/* Bounded to 1 to SCREEN_MAX; what was drawn is gone. */
+void screen_resize(struct screen *s, int w, int h);
+void screen_clear(struct screen *s);
+
+/* Cut at the right edge; where the text ends. */
+int screen_text(struct screen *s, int y, int x, enum role role,
+		const char *text, size_t n);
+int screen_puts(struct screen *s, int y, int x, enum role role,
+		const char *text);
+void screen_fill(struct screen *s, int y, enum role role, char ch);
+/* A line's cells from x on look like this. */
+void screen_role(struct screen *s, int y, int x, enum role role);
+
+/* As lines of text without blanks at their ends. */
+void screen_write(const struct screen *s, struct out *o);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tui/keys.h"
+#include "tui/tui.h"
+
+static bool type_keys(struct tui *t, const char *line, struct err *err)
+{
+	const char *at = line;
+	int key;
+
+	while (!t->done && (key = keys_parse(&at))) {
+		if (key < 0)
+			return err_set(err, ERR_USAGE, "no key is called "
+				       "'%.20s'", at);
+		tui_key(t, key);
+	}
+	return true;
+}
+
+static bool run_line(struct tui *t, const char *line, struct out *o,
+		     struct err *err)
+{
+	int w, h;
+
+	if (!strncmp(line, ":screen ", 8)) {
+		out_printf(o, "== %s\n", line + 8);
+		screen_write(&t->screen, o);
+		return true;
+	}
+	if (sscanf(line, ":size %dx%d", &w, &h) == 2) {
+		tui_resize(t, w, h);
+		return true;
+	}
+	if (*line == '#')
+		return true;
+	return type_keys(t, line, err);
+}
+
+bool tui_script(struct tui *t, const char *path, struct out *o,
+		struct err *err)
+{
+	FILE *f = fopen(path, "re");
+	size_t cap = 0, number = 0;
+	char *line = NULL;
+	bool ok = true;
+	ssize_t n;
+
+	if (!f)
+		return err_system(err, "%s", path);
+	tui_draw(t);
+	while (ok && !t->done && (n = getline(&line, &cap, f)) >= 0) {
+		if (n && line[n - 1] == '\n')
+			line[n - 1] = '\0';
+		number++;
+		ok = run_line(t, line, o, err);
+	}
+	if (!ok)
+		err_prefix(err, "%s: line %zu", path, number);
+	free(line);
+	fclose(f);
+	return ok;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "tui/tui.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "tui/keys.h"
+#include "tui/term.h"
+
+void tui_init(struct tui *t, const struct tui_source *source, int w, int h,
+	      bool ascii)
+{
+	*t = (struct tui){ .source = source };
+	screen_init(&t->screen, w, h, ascii);
+	str_init(&t->typed);
+	str_init(&t->sought);
+	str_init(&t->message);
+	str_init(&t->row);
+	t->root[0] = tui_make_page(t, source->views[0].name,
+				   source->views[0].sections, 0);
+}
+
+static void free_page(struct page *p)
+{
+	if (p)
+		page_fini(p);
+	free(p);
+}
+
+static void pop_to(struct tui *t, size_t depth)
+{
+	while (t->depth > depth)
+		free_page(t->stack[--t->depth]);
+}
+
+void tui_fini(struct tui *t)
+{
+	pop_to(t, 0);
+	for (size_t i = 0; i < TUI_VIEWS; i++)
+		free_page(t->root[i]);
+	str_fini(&t->typed);
+	str_fini(&t->sought);
+	str_fini(&t->message);
+	str_fini(&t->row);
+	screen_fini(&t->screen);
+}
+
+struct page *tui_page(const struct tui *t)
+{
+	return t->depth ? t->stack[t->depth - 1] : t->root[t->view];
+}
+
+void tui_say(struct tui *t, bool warning, const char *fmt, ...)
+{
+	AUTO_FREE char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	str_clear(&t->message);
+	if (n < 0)
+		text = NULL;
+	else
+		str_add_escaped(&t->message, text, (size_t)n);
+	t->is_warning = warning;
+}
+
+static void go_to_view(struct tui *t, size_t view)
+{
+	const struct view *v = &t->source->views[view];
+
+	if (view >= t->source->n_views)
+		return;
+	if (!t->root[view])
+		t->root[view] = v->sections
+			? tui_make_page(t, v->name, v->sections, 0)
+			: tui_make_blocks(t, "");
+	if (!t->root[view])
+		return;
+	pop_to(t, 0);
+	t->view = view;
+	tui_lay_out(t, t->root[view]);
+}
+
+static void go_out(struct tui *t, bool quits)
+{
+	if (t->depth)
+		pop_to(t, t->depth - 1);
+	else if (quits)
+		t->done = true;
+	else if (t->view)
+		go_to_view(t, 0);
+	else
+		tui_say(t, false, "this is the first page; q quits");
+	if (!t->done)
+		tui_lay_out(t, tui_page(t));
+}
+
+static int page_height(const struct tui *t)
+{
+	return t->screen.h > 6 ? t->screen.h - 5 : 1;
+}
+
+static void prompt(struct tui *t, char what)
+{
+	t->mode = TUI_PROMPT;
+	t->prompt = what;
+	str_clear(&t->typed);
+	if (what == 'f')
+		str_adds(&t->typed, tui_page(t)->filter.text);
+}
+
+static void sort_page(struct tui *t, bool reverse)
+{
+	const struct page_look look = { t->screen.w, t->exact, t->no_bars };
+	struct page_part *part;
+	struct page *p = tui_page(t);
+	int column;
+
+	if (!page_row(p, &part) || part->table->form != TABLE_ROWS) {
+		tui_say(t, false, "nothing to sort here");
+		return;
+	}
+	column = reverse ? part->sort < 0 ? page_next_column(part)
+					  : part->sort
+			 : page_next_column(part);
+	page_sort(p, column, reverse && !part->reverse, &look);
+	tui_say(t, false, "sorted by %s%s", part->table->columns[column].key,
+		part->reverse ? ", the other way" : "");
+}
+
+static void search_next(struct tui *t, bool backwards)
+{
+	if (!t->sought.len)
+		tui_say(t, false, "nothing to search for: type / first");
+	else if (!page_search(tui_page(t), t->sought.text, backwards))
+		tui_say(t, false, "no match: %s", t->sought.text);
+}
+
+static void escape(struct tui *t)
+{
+	struct page *p = tui_page(t);
+
+	if (!p->filter.len || p->is_blocks) {
+		go_out(t, false);
+		return;
+	}
+	prompt(t, 'f');
+	str_clear(&t->typed);
+	t->mode = TUI_PAGE;
+	tui_run_prompt(t);
+}
+
+static void help(struct tui *t)
+{
+	t->mode = TUI_HELP;
+	t->top = 0;
+}
+
+static void act(struct tui *t, enum action action, int code)
+{
+	struct page *p = tui_page(t);
+	int h = page_height(t);
+
+	switch (action) {
+	case DO_UP: page_move(p, -1); break;
+	case DO_DOWN: page_move(p, 1); break;
+	case DO_PAGE_UP: page_move(p, -h); break;
+	case DO_PAGE_DOWN: page_move(p, h); break;
+	case DO_HALF_UP: page_move(p, -(h / 2 + 1)); break;
+	case DO_HALF_DOWN: page_move(p, h / 2 + 1); break;
+	case DO_FIRST: page_go(p, 0, false); break;
+	case DO_LAST: page_go(p, p->n_lines, true); break;
+	case DO_NEXT_PANE: page_next_part(p, false); break;
+	case DO_PREVIOUS_PANE: page_next_part(p, true); break;
+	case DO_ENTER: tui_enter(t); break;
+	case DO_OUT: go_out(t, false); break;
+	case DO_ESCAPE: escape(t); break;
+	case DO_VIEW: go_to_view(t, (size_t)(code - '1')); break;
+	case DO_SEARCH: prompt(t, '/'); break;
+	case DO_FILTER: prompt(t, 'f'); break;
+	case DO_PROMPT: prompt(t, ':'); break;
+	case DO_EXPORT: prompt(t, 'e'); break;
+	case DO_NEXT: search_next(t, false); break;
+	case DO_PREVIOUS: search_next(t, true); break;
+	case DO_SORT: sort_page(t, false); break;
+	case DO_REVERSE: sort_page(t, true); break;
+	case DO_COLUMNS: tui_show_row(t); break;
+	case DO_BARS: t->no_bars = !t->no_bars; tui_lay_out(t, p); break;
+	case DO_UNITS: t->exact = !t->exact; tui_lay_out(t, p); break;
+	case DO_REDRAW: t->redraw = true; break;
+	case DO_HELP: help(t); break;
+	case DO_QUIT: go_out(t, true); break;
+	case DO_LEAVE:
+	case DO_INTERRUPT: t->done = true; break;
+	case DO_NOTHING: break;
+	}
+}
+
+static void prompt_key(struct tui *t, int code)
+{
+	if (code == KEY_ESCAPE || code == KEY_CTRL_C) {
+		t->mode = TUI_PAGE;
+	} else if (code == KEY_RETURN) {
+		t->mode = TUI_PAGE;
+		tui_run_prompt(t);
+	} else if (code == KEY_BACK) {
+		if (t->typed.len)
+			t->typed.text[--t->typed.len] = '\0';
+	} else if (code == KEY_CTRL_U) {
+		str_clear(&t->typed);
+	} else if (code >= 0x20 && code < 0x7f && t->typed.len < 500) {
+		str_addc(&t->typed, (char)code);
+	}
+}
+
+/* Help and the window of a row: scrolled, or closed by any other key. */
+static void window_key(struct tui *t, enum action action)
+{
+	if (action == DO_DOWN || action == DO_PAGE_DOWN)
+		t->top += action == DO_DOWN ? 1 : (uint64_t)page_height(t);
+	else if (action == DO_UP || action == DO_PAGE_UP)
+		t->top -= min_u64(t->top, action == DO_UP ? 1 :
+				  (uint64_t)page_height(t));
+	else
+		t->mode = TUI_PAGE;
+	if (action == DO_INTERRUPT || action == DO_LEAVE)
+		t->done = true;
+}
+
+void tui_key(struct tui *t, int code)
+{
+	str_clear(&t->message);
+	if (code == KEY_NOTHING)
+		return;
+	if (t->mode == TUI_PROMPT)
+		prompt_key(t, code);
+	else if (t->mode != TUI_PAGE)
+		window_key(t, keys_action(code));
+	else if (keys_action(code) != DO_NOTHING)
+		act(t, keys_action(code), code);
+	else
+		tui_say(t, false, "that key does nothing; ? shows the keys");
+	if (!t->done)
+		tui_draw(t);
+}
+
+void tui_resize(struct tui *t, int w, int h)
+{
+	screen_resize(&t->screen, w, h);
+	tui_lay_out(t, tui_page(t));
+	t->redraw = true;
+	tui_draw(t);
+}
+
+void tui_loop(struct tui *t)
+{
+	tui_draw(t);
+	while (!t->done) {
+		int key;
+
+		term_show(&t->screen, t->redraw);
+		t->redraw = false;
+		key = term_key();
+		if (key == KEY_RESIZED) {
+			int w, h;
+
+			term_size(&w, &h);
+			tui_resize(t, w, h);
+		} else {
+			term_busy(true);
+			tui_key(t, key);
+			term_busy(false);
+		}
+	}
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The browser: a stack of pages over the tables of a report.
+ *
+ * A *source* is what is looked at: it makes the tables that a page wants, and
+ * computes what they need on the first visit.  Keys come from a terminal or
+ * from a script, and do the same.
+ */
+#ifndef TUI_TUI_H
+#define TUI_TUI_H
+
+#include "base/err.h"
+#include "report/report.h"
+#include "tui/page.h"
+#include "tui/screen.h"
+#include "tui/view.h"
+
+struct tui_source {
+	const struct report_kind *kind;
+	const struct view *views;
+	size_t n_views;
+	void *context;
+	/* The tables of r->options->sections; at: of SECTION_AT. */
+	bool (*build)(void *context, struct report *r, vaddr at,
+		      struct err *err);
+	/* What blocks can be listed from, with what a filter asks for. */
+	const struct report_input *(*blocks)(void *context, const char *filter);
+};
+
+enum { TUI_DEPTH = 64, TUI_VIEWS = 9 };
+
+enum tui_mode {
+	TUI_PAGE,
+	TUI_PROMPT,
+	TUI_HELP,
+	TUI_ROW,		/* all columns of a row */
+};
+
+struct tui {
+	const struct tui_source *source;	/* borrowed */
+	struct screen screen;
+	struct page *root[TUI_VIEWS];	/* owned; NULL: not visited */
+	size_t view;
+	struct page *stack[TUI_DEPTH];	/* owned; above the root */
+	size_t depth;
+	enum tui_mode mode;
+	char prompt;			/* '/', 'f', ':' or 'e' */
+	struct str typed, sought;
+	struct str message;		/* until the next key */
+	bool is_warning;
+	struct str row;			/* TUI_ROW: lines */
+	uint64_t top;			/* TUI_HELP, TUI_ROW */
+	bool exact, no_bars;
+	bool redraw;			/* all of it */
+	bool done;
+};
+
+void tui_init(struct tui *t, const struct tui_source *source, int w, int h,
+	      bool ascii);
+void tui_fini(struct tui *t);
+
+/* One key; afterwards the screen is drawn. */
+void tui_key(struct tui *t, int code);
+void tui_resize(struct tui *t, int w, int h);
+void tui_draw(struct tui *t);
+struct page *tui_page(const struct tui *t);
+
+/* In the message line, now: what is being computed. */
+void tui_say(struct tui *t, bool warning, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+
+/*
+ * Keys from a file, screens to o.  A line is keys, as in keys_parse(), but
+ * ":screen NAME" prints what is to be seen, ":size WxH" changes the size, and
+ * "#" begins a comment.
+ */
+bool tui_script(struct tui *t, const char *path, struct out *o,
+		struct err *err) MUST_CHECK;
+
+/* Keys from the terminal, which is open, until the end. */
+void tui_loop(struct tui *t);
+
+/* actions.c: for tui_key() */
+void tui_run_prompt(struct tui *t);
+void tui_enter(struct tui *t);
+void tui_show_row(struct tui *t);
+bool tui_push_blocks(struct tui *t, const char *filter);
+bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
+		       vaddr at);
+void tui_lay_out(struct tui *t, struct page *p);
+/* Built and laid out; else NULL, and the message says why. */
+struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
+			   vaddr at);
+struct page *tui_make_blocks(struct tui *t, const char *filter);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "tui/view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/replay.h"
+
+#define BIT(section) (1u << (section))
+
+const struct view core_views[CORE_VIEWS] = {
+	{ "Overview", "where the memory is, and what stands out",
+	  BIT(SECTION_WHERE) | BIT(SECTION_STANDOUT) |
+	  BIT(SECTION_ALLOCATORS) },
+	{ "Arenas", "the heap by arena and by size",
+	  BIT(SECTION_ARENAS) | BIT(SECTION_CLASSES) },
+	{ "Types", "what the blocks are", BIT(SECTION_TYPES) },
+	{ "Blocks", "all blocks, one a line", 0 },
+	{ "Map", "mappings, and what of them is there",
+	  BIT(SECTION_MAPPINGS) | BIT(SECTION_RESIDENCY) },
+	{ "Retainers", "who keeps the memory alive",
+	  BIT(SECTION_RETAINERS) },
+	{ "Threads", "threads and their stacks", BIT(SECTION_THREADS) },
+	{ "Findings", "what is leaked, and what is damaged",
+	  BIT(SECTION_LEAKS) | BIT(SECTION_ABORT) | BIT(SECTION_CULPRITS) |
+	  BIT(SECTION_FINDINGS) },
+};
+
+const struct view trace_views[TRACE_VIEWS] = {
+	{ "Overview", "the live heap, and who holds its peak",
+	  BIT(REPLAY_TIMELINE) | BIT(REPLAY_SITES) | BIT(REPLAY_LIFETIMES) |
+	  BIT(REPLAY_NOTES) },
+	{ "Time line", "the live heap over time", BIT(REPLAY_TIMELINE) },
+	{ "Sites", "call sites that hold the peak",
+	  BIT(REPLAY_SITES) },
+	{ "Lifetimes", "how long blocks live", BIT(REPLAY_LIFETIMES) },
+};
+
+/* Rows that lead to a page, by what a cell of theirs says. */
+static const struct {
+	const char *table, *key, *value;	/* value NULL: any other */
+	const char *name;
+	unsigned sections;
+} pages[] = {
+	{ "where", "what", "used", "Types", BIT(SECTION_TYPES) },
+	{ "where", "what", "free", "Arenas",
+	  BIT(SECTION_ARENAS) | BIT(SECTION_CLASSES) },
+	{ "where", "what", "overhead", "Arenas",
+	  BIT(SECTION_ARENAS) | BIT(SECTION_CLASSES) },
+	{ "where", "what", "undecoded", "Findings", BIT(SECTION_FINDINGS) },
+	{ "where", "what", "stacks", "Threads", BIT(SECTION_THREADS) },
+	{ "where", "what", NULL, "Map", BIT(SECTION_MAPPINGS) },
+	{ "standout", "rule", "leaked", "Leaks", BIT(SECTION_LEAKS) },
+	{ "standout", "rule", "type", "Types", BIT(SECTION_TYPES) },
+	{ "standout", "rule", "strings", "Strings", BIT(SECTION_STRINGS) },
+	{ "standout", "rule", "abort", "Findings", BIT(SECTION_ABORT) |
+	  BIT(SECTION_CULPRITS) | BIT(SECTION_FINDINGS) },
+	{ "standout", "rule", "damage", "Findings", BIT(SECTION_CULPRITS) |
+	  BIT(SECTION_FINDINGS) },
+	{ "standout", "rule", "undecoded", "Findings",
+	  BIT(SECTION_FINDINGS) },
+	{ "standout", "rule", "one-size", "Sizes", BIT(SECTION_CLASSES) },
+	{ "standout", "rule", "anonymous", "Map", BIT(SECTION_MAPPINGS) },
+	{ "standout", "rule", "data", "Map", BIT(SECTION_MAPPINGS) },
+	{ "standout", "rule", "stacks", "Threads", BIT(SECTION_THREADS) },
+	{ "standout", "rule", "dead-stacks", "Map", BIT(SECTION_MAPPINGS) },
+	{ "standout", "rule", "untouched", "Map",
+	  BIT(SECTION_MAPPINGS) | BIT(SECTION_RESIDENCY) },
+	{ "standout", "rule", "swapped", "Map",
+	  BIT(SECTION_MAPPINGS) | BIT(SECTION_RESIDENCY) },
+	{ "standout", "rule", NULL, "Fragmentation",
+	  BIT(SECTION_FRAGMENTATION) },
+	{ "allocators", "name", NULL, "Arenas",
+	  BIT(SECTION_ARENAS) | BIT(SECTION_CLASSES) },
+};
+
+/* Where an address of a row is, the best one first. */
+static const char *const address_keys[] = {
+	"block", "address", "example", "value", "stack_address", "pc",
+};
+
+void goal_init(struct goal *g)
+{
+	*g = (struct goal){ .kind = GOAL_NONE };
+	str_init(&g->filter);
+}
+
+void goal_fini(struct goal *g)
+{
+	str_fini(&g->filter);
+}
+
+static const struct cell *known_cell(const struct table *t,
+				     const struct cell *row, const char *key)
+{
+	int i = column_find(t->columns, t->n_columns, key);
+
+	return i >= 0 && row[i].known ? &row[i] : NULL;
+}
+
+static bool says(const struct table *t, const struct cell *c, const char *word)
+{
+	return !word || (c->text.len == strlen(word) &&
+			 !memcmp(table_text(t, c), word, c->text.len));
+}
+
+static bool leads_to_page(const struct table *t, const struct cell *row,
+			  struct goal *ret)
+{
+	for (size_t i = 0; i < countof(pages); i++) {
+		const struct cell *c;
+
+		if (strcmp(pages[i].table, t->name))
+			continue;
+		c = known_cell(t, row, pages[i].key);
+		if (!c || !says(t, c, pages[i].value))
+			continue;
+		ret->kind = GOAL_SECTIONS;
+		ret->name = pages[i].name;
+		ret->sections = pages[i].sections;
+		return true;
+	}
+	return false;
+}
+
+/* key="text", with quotes that the text does not have; else false. */
+static bool add_term(struct goal *g, const char *key, const struct table *t,
+		     const struct cell *c)
+{
+	const char *text = table_text(t, c);
+	char quote = memchr(text, '"', c->text.len) ? '\'' : '"';
+
+	if (memchr(text, quote, c->text.len))
+		return false;
+	str_printf(&g->filter, "%s%s=%c%.*s%c", g->filter.len ? " " : "", key,
+		   quote, (int)c->text.len, text, quote);
+	return true;
+}
+
+static bool is_of(const struct table *t, const char *name)
+{
+	return !strcmp(t->name, name);
+}
+
+/* Those of an arena, a type, a class of sizes, of what is leaked. */
+static bool leads_to_blocks(const struct table *t, const struct cell *row,
+			    struct goal *ret)
+{
+	const struct cell *name = known_cell(t, row, "name");
+	const struct cell *min = known_cell(t, row, "min");
+	const struct cell *max = known_cell(t, row, "max");
+	const struct cell *size = known_cell(t, row, "size");
+	bool ok = false;
+
+	if (is_of(t, "arenas") && name)
+		ok = add_term(ret, "arena", t, name);
+	if (is_of(t, "types") && name)
+		ok = add_term(ret, "type", t, name);
+	if (is_of(t, "classes") && min && max) {
+		str_printf(&ret->filter, "size>=%" PRIu64 " size<=%" PRIu64,
+			   min->u, max->u);
+		ok = true;
+	}
+	if (is_of(t, "leaks")) {
+		str_adds(&ret->filter, "leaked");
+		ok = true;
+		if (size)
+			str_printf(&ret->filter, " size=%" PRIu64, size->u);
+		else if (name)
+			ok = add_term(ret, "type", t, name);
+	}
+	if (ok)
+		ret->kind = GOAL_BLOCKS;
+	else
+		str_clear(&ret->filter);
+	return ok;
+}
+
+void view_goal(const struct table *t, const struct cell *row, struct goal *ret)
+{
+	if (leads_to_page(t, row, ret) || leads_to_blocks(t, row, ret))
+		return;
+	for (size_t i = 0; i < countof(address_keys); i++) {
+		int k = column_find(t->columns, t->n_columns, address_keys[i]);
+
+		if (k < 0 || !row[k].known ||
+		    t->columns[k].type != COLUMN_ADDR)
+			continue;
+		ret->kind = GOAL_ADDRESS;
+		ret->addr = row[k].u;
+		return;
+	}
+}
