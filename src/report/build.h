@@ -9,7 +9,6 @@
 
 /* build_target.c: the process */
 void build_target(struct report *r, const struct report_input *in);
-void build_threads(struct report *r, const struct report_input *in);
 void build_mappings(struct report *r, const struct report_input *in);
 void build_modules(struct report *r, const struct report_input *in);
 
