@@ -88,7 +88,8 @@ libheapcore.a: $(MODULES:%=obj/src/%.o)
 # Preloaded into programs: always optimised, no sanitizers, only libc.
 RECORD_FLAGS = $(WARN) $(WERROR) -std=gnu11 -D_GNU_SOURCE= \
 	-DVERSION='"$(VERSION)"' -I$(srcdir)/src $(CPPFLAGS) $(CFLAGS) -O2 \
-	-fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc \
+	-fPIC -fvisibility=hidden -ftls-model=initial-exec \
+	-fno-tree-slp-vectorize -fno-builtin-malloc \
 	-fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
 libheapcore-record.so: $(RECORDER:%=obj/src/replay/%.o)
 	$(call run,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,now \

@@ -73,6 +73,7 @@ enum {
 	INFO_EVENTS, INFO_LIVE_BLOCKS, INFO_LIVE_BYTES, INFO_STRANGE,
 	INFO_MAPPED, INFO_MAPPED_PEAK, INFO_RESERVED,
 	INFO_THREADS, INFO_STACKS, INFO_MODULES, INFO_SAMPLED,
+	INFO_COUNTED, INFO_COUNTED_BYTES, INFO_COUNTED_FREES,
 	INFO_FILE, INFO_PER_EVENT, INFO_RECORDER, INFO_LOST, INFO_DAMAGE,
 };
 
@@ -97,12 +98,29 @@ static const struct column info_columns[] = {
 	[INFO_STACKS] = COLUMN("stacks", "call stacks", COUNT),
 	[INFO_MODULES] = COLUMN("modules", "modules", COUNT),
 	[INFO_SAMPLED] = COLUMN("sampled_rate_bytes", "sampled every", BYTES),
+	[INFO_COUNTED] = COLUMN("counted_blocks", "all blocks, counted",
+				COUNT),
+	[INFO_COUNTED_BYTES] = COLUMN("counted_bytes", "bytes in them",
+				      BYTES),
+	[INFO_COUNTED_FREES] = COLUMN("counted_frees", "frees, counted",
+				      COUNT),
 	[INFO_FILE] = COLUMN("file_bytes", "file", BYTES),
 	[INFO_PER_EVENT] = COLUMN("bytes_per_event", "bytes an event", TEXT),
 	[INFO_RECORDER] = COLUMN("recorder", "recorder", TEXT,
 				 .flags = COLUMN_RAW),
 	[INFO_LOST] = COLUMN("lost_events", "lost events", COUNT),
 	[INFO_DAMAGE] = COLUMN("damage", "damage", TEXT),
+};
+
+enum { CLASS_FROM, CLASS_TO, CLASS_BLOCKS, CLASS_BYTES };
+
+static const struct column class_columns[] = {
+	[CLASS_FROM] = COLUMN("from_bytes", "from", COUNT),
+	[CLASS_TO] = COLUMN("to_bytes", "to", COUNT),
+	[CLASS_BLOCKS] = COLUMN("blocks", "blocks", COUNT,
+				.flags = COLUMN_SUM),
+	[CLASS_BYTES] = COLUMN("bytes", "bytes", BYTES,
+			       .flags = COLUMN_SUM),
 };
 
 enum { KIND_NAME, KIND_COUNT, KIND_BYTES };
@@ -218,6 +236,19 @@ static void set_ended(struct table *table, const struct trace_info *info)
 			     how[row->value[0]], row->value[1]);
 }
 
+static void fill_counts(struct table *table, const struct trace_counts *c)
+{
+	uint64_t blocks = 0, bytes = 0;
+
+	for (unsigned i = 0; i < TRACE_CLASSES; i++) {
+		blocks += c->classes[i].blocks;
+		bytes += c->classes[i].bytes;
+	}
+	table_set(table, INFO_COUNTED, blocks);
+	table_set(table, INFO_COUNTED_BYTES, bytes);
+	table_set(table, INFO_COUNTED_FREES, c->frees);
+}
+
 static void fill_info(struct table *table, const struct trace *t,
 		      const struct sums *sums)
 {
@@ -247,6 +278,8 @@ static void fill_info(struct table *table, const struct trace *t,
 	table_set(table, INFO_MODULES, info->n_modules);
 	if (rate && num_parse_u64(rate, &bytes))
 		table_set(table, INFO_SAMPLED, bytes);
+	if (info->counted)
+		fill_counts(table, &info->counts);
 	table_set(table, INFO_FILE, info->file_size);
 	if (sums->events)
 		table_printf(table, INFO_PER_EVENT, "%.2f",
@@ -270,8 +303,33 @@ static void fill_kinds(struct table *table, const struct sums *sums)
 	table_add_total(table);
 }
 
+/* One row for each power of two, or for each class that was counted. */
+static void fill_classes(struct table *table, const struct trace_counts *c,
+			 bool fine)
+{
+	for (unsigned i = 0; i < TRACE_CLASSES;) {
+		uint64_t from = trace_class_from(i), to = from;
+		uint64_t blocks = 0, bytes = 0;
+
+		do {
+			blocks += c->classes[i].blocks;
+			bytes += c->classes[i].bytes;
+			to = trace_class_from(++i) - 1;
+		} while (!fine && i < TRACE_CLASSES && to & (to + 1));
+		if (!blocks)
+			continue;
+		table_row(table);
+		table_set(table, CLASS_FROM, from);
+		table_set(table, CLASS_TO, to);
+		table_set(table, CLASS_BLOCKS, blocks);
+		table_set(table, CLASS_BYTES, bytes);
+	}
+	table_add_total(table);
+}
+
 static void write_info(const struct table *info, const struct table *kinds,
-		       bool json, struct out *out)
+		       const struct table *classes, bool json,
+		       struct out *out)
 {
 	struct text_style style = { .rows = TABLE_ALL_ROWS };
 
@@ -280,11 +338,19 @@ static void write_info(const struct table *info, const struct table *kinds,
 		table_write_json(info, out);
 		out_adds(out, ",\n");
 		table_write_json(kinds, out);
+		if (classes->n_rows)
+			out_adds(out, ",\n");
+		if (classes->n_rows)
+			table_write_json(classes, out);
 		out_adds(out, "\n}\n");
 	} else {
 		table_write_text(info, &style, out);
 		out_addc(out, '\n');
 		table_write_text(kinds, &style, out);
+		if (classes->n_rows)
+			out_addc(out, '\n');
+		if (classes->n_rows)
+			table_write_text(classes, &style, out);
 	}
 }
 
@@ -304,7 +370,8 @@ static int damage_status(const struct trace *t)
 
 static int run_info(const struct job *job, struct trace *t)
 {
-	struct table info, kinds;
+	const struct trace_info *known = trace_info(t);
+	struct table info, kinds, classes;
 	struct sums sums;
 	struct out out;
 	struct err err;
@@ -317,13 +384,18 @@ static int run_info(const struct job *job, struct trace *t)
 	info.form = TABLE_OBJECT;
 	table_init(&kinds, "kinds", "EVENTS", kind_columns,
 		   countof(kind_columns));
+	table_init(&classes, "classes", "ALL BLOCKS BY SIZE", class_columns,
+		   countof(class_columns));
 	add_up(t, job->progress, &sums);
 	progress_fini(job->progress);
 	fill_info(&info, t, &sums);
 	fill_kinds(&kinds, &sums);
-	write_info(&info, &kinds, job->a->common.json, &out);
+	if (known->counted)
+		fill_classes(&classes, &known->counts, job->a->common.json);
+	write_info(&info, &kinds, &classes, job->a->common.json, &out);
 	table_fini(&info);
 	table_fini(&kinds);
+	table_fini(&classes);
 	objects_fini(&sums.live);
 	maps_fini(&sums.maps);
 	return finish(&out, damage_status(t));

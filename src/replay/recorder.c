@@ -75,6 +75,7 @@ static void *arena_alloc(size_t size)
 		return NULL;
 	}
 	memcpy(arena + at, &size, sizeof(size));
+	*rec_tag(arena + at + 16) = REC_TAG_STAYS;
 	return arena + at + 16;
 }
 
@@ -371,9 +372,7 @@ static void note_alloc(struct rec_event *e, void *const *frame)
 	struct rec_writer *w;
 
 	if (rec_unlikely(rec.rate)) {
-		rec_gap -= (int64_t)e->size + 1;
-		if (rec_gap <= 0)
-			rec_sample_hit((void *)e->addr, e->size, frame);
+		rec_sample((void *)e->addr, e->size, frame);
 		return;
 	}
 	w = rec_enter();
@@ -392,18 +391,21 @@ static void note_free(void *p, unsigned kind, uint64_t size)
 	};
 	struct rec_writer *w;
 
-	if (rec_unlikely(rec.rate) && !rec_tags[rec_tag_of(p)])
-		return;
 	w = rec_enter();
 	if (!w)
 		return;
 	e.tick = rec_tick();
-	if (!rec.rate || rec_sample_forget(p))
+	if (!rec.rate || rec_sample_free(w, p))
 		rec_event(w, &e);
 	rec_leave();
 }
 
-void *malloc(size_t size)
+/*
+ * Functions of two halves: what passes goes on to the allocator at once; the
+ * second half is jumped to, so that its frame is where that of the first one
+ * would be.
+ */
+static __attribute__((noinline)) void *watched_malloc(size_t size)
 {
 	void *p;
 
@@ -419,13 +421,26 @@ void *malloc(size_t size)
 	return p;
 }
 
-void free(void *p)
+void *malloc(size_t size)
+{
+	return rec_pass(size) ? real.malloc(size) : watched_malloc(size);
+}
+
+static __attribute__((noinline)) void watched_free(void *p)
 {
 	if (rec_unlikely(!p || in_arena(p) || !ready()))
 		return;
 	if (rec_likely(watching()))
 		note_free(p, TRACE_FREE, 0);
 	real.free(p);
+}
+
+void free(void *p)
+{
+	if (rec_pass_free(p))
+		real.free(p);
+	else
+		watched_free(p);
 }
 
 void free_sized(void *p, size_t size)
@@ -443,7 +458,7 @@ void free_aligned_sized(void *p, size_t align, size_t size)
 	free_sized(p, size);
 }
 
-void *calloc(size_t n, size_t size)
+static __attribute__((noinline)) void *watched_calloc(size_t n, size_t size)
 {
 	void *p;
 
@@ -464,6 +479,14 @@ void *calloc(size_t n, size_t size)
 	return p;
 }
 
+void *calloc(size_t n, size_t size)
+{
+	size_t all;
+
+	return !__builtin_mul_overflow(n, size, &all) && rec_pass(all) ?
+		real.calloc(n, size) : watched_calloc(n, size);
+}
+
 /* A block of the arena moves out of it as soon as it can. */
 static void *realloc_arena(void *p, size_t size)
 {
@@ -480,13 +503,11 @@ static void note_move(const struct rec_event *old, struct rec_event *new,
 	struct rec_writer *w;
 
 	if (rec_unlikely(rec.rate)) {
-		if (rec_tags[rec_tag_of((void *)old->addr)] &&
-		    rec_sample_forget((void *)old->addr)) {
-			w = rec_enter();
-			if (w) {
+		w = rec_enter();
+		if (w) {
+			if (rec_sample_free(w, (void *)old->addr))
 				rec_event(w, old);
-				rec_leave();
-			}
+			rec_leave();
 		}
 		note_alloc(new, frame);
 		return;
@@ -526,12 +547,11 @@ static void note_realloc_free(void *p, uint64_t before)
 			       .addr = (uintptr_t)p };
 	struct rec_writer *w;
 
-	if (rec.rate && !rec_sample_forget(p))
-		return;
 	w = rec_enter();
 	if (!w)
 		return;
-	rec_event(w, &e);
+	if (!rec.rate || rec_sample_free(w, p))
+		rec_event(w, &e);
 	rec_leave();
 }
 
@@ -556,9 +576,18 @@ static inline void *do_realloc(void *p, size_t size, void *const *frame)
 	return q;
 }
 
-void *realloc(void *p, size_t size)
+static __attribute__((noinline)) void *watched_realloc(void *p, size_t size)
 {
 	return do_realloc(p, size, FRAME);
+}
+
+void *realloc(void *p, size_t size)
+{
+	/* A block that goes and one that comes, or neither passes. */
+	if (size && size < rec_fast->gap && (!p || rec_pass_free(p)) &&
+	    rec_pass(size))
+		return real.realloc(p, size);
+	return watched_realloc(p, size);
 }
 
 void *reallocarray(void *p, size_t n, size_t size)

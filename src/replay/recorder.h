@@ -94,6 +94,8 @@ struct rec_writer {
 	uint32_t stack;
 	bool announced;		/* the tid is in the stream */
 	uint32_t lost;		/* nested events not yet told of */
+	struct rec_fast *fast;	/* of a sampled recording */
+	struct rec_chunk counts;
 	uint64_t random;
 	struct rec_walk walk;
 };
@@ -236,21 +238,68 @@ uint32_t rec_stack(struct rec_writer *w, void *const *frame);
 void rec_stack_start(struct rec_writer *w);
 void rec_stacks_reset(void);
 
-/* recorder_sample.c; what is not hit costs what stands here. */
-extern __thread int64_t rec_gap;	/* to the next marked byte; 0: unset */
-extern uint8_t rec_tags[];
-enum { REC_TAG_BITS = 16 };
+/*
+ * recorder_sample.c.  What is not sampled costs what stands here, before
+ * anything else is looked at: as long as there is no sampling, nothing passes.
+ * A thread's page of this is wiped on fork, so that in a child nothing does.
+ */
+struct rec_fast {
+	uint64_t gap;		/* shorter blocks have no marked byte */
+	struct trace_counts *counts;	/* in the file */
+	uint64_t *frees;	/* in counts; NULL: no free passes */
+	bool drawn;		/* gap is */
+};
 
-static inline unsigned rec_tag_of(const void *p)
+enum { REC_TAGS = 1 << 16, REC_TAG_STAYS = 255 };
+extern __thread struct rec_fast *rec_fast;
+extern struct rec_fast rec_fast_none;
+/* How many sampled blocks, or others that must not pass, have this tag. */
+extern uint8_t rec_tags[REC_TAGS];
+
+/* Neighbours on the heap share lines of the cache here, too. */
+static inline uint8_t *rec_tag(const void *p)
 {
-	return (unsigned)((uintptr_t)p * 0x9e3779b97f4a7c15u >>
-			  (64 - REC_TAG_BITS));
+	return &rec_tags[((uintptr_t)p >> 4 ^ (uintptr_t)p >> 20) %
+			 REC_TAGS];
 }
 
-/* A block of so many bytes has passed rec_gap. */
-void rec_sample_hit(void *p, uint64_t size, void *const *frame);
-/* Was p sampled?  It is not any more. */
-bool rec_sample_forget(const void *p);
+static inline void rec_count(struct trace_counts *c, uint64_t size)
+{
+	unsigned class = trace_class(size);
+
+	c->classes[class].blocks++;
+	c->classes[class].bytes += size;
+}
+
+/* Counts, and true: a block of this size is not sampled. */
+static inline bool rec_pass(uint64_t size)
+{
+	struct rec_fast *f = rec_fast;
+	/* First: a handler that forks may wipe it any time. */
+	struct trace_counts *c = __atomic_load_n(&f->counts, __ATOMIC_ACQUIRE);
+
+	if (rec_unlikely(size >= f->gap))
+		return false;
+	f->gap -= size + 1;
+	rec_count(c, size);
+	return true;
+}
+
+static inline bool rec_pass_free(const void *p)
+{
+	uint64_t *frees = __atomic_load_n(&rec_fast->frees, __ATOMIC_RELAXED);
+
+	if (rec_unlikely(!frees || *rec_tag(p)))
+		return false;
+	++*frees;
+	return true;
+}
+
+/* A block that did not pass. */
+void rec_sample(void *p, uint64_t size, void *const *frame);
+/* A free that did not; true: p was sampled, and is not any more. */
+bool rec_sample_free(struct rec_writer *w, const void *p);
+void rec_sample_stop(void);
 void rec_sample_reset(void);
 
 /* recorder.c: a record of the thread's stream. */

@@ -189,7 +189,9 @@ bool rec_chunk_next(struct rec_chunk *c, unsigned type, uint32_t stream,
 {
 	struct trace_chunk head = {
 		.magic = TRACE_CHUNK_MAGIC, .type = (uint8_t)type,
-		.flags = TRACE_OPEN, .stream = stream,
+		.stream = stream,
+		.flags = TRACE_OPEN | (type == TRACE_COUNTS ? TRACE_MAY_SKIP :
+				       0),
 		.sequence = c->sequence, .tick = tick,
 	};
 	uint8_t *map;
@@ -272,6 +274,7 @@ void rec_stop(unsigned why, uint64_t value)
 	if (!*rec_live)
 		return;
 	*rec_live = 0;
+	rec_sample_stop();
 	p = rec_put(p, rec_tick());
 	p = rec_put(p, why);
 	p = rec_put(p, value);

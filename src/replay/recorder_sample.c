@@ -8,21 +8,33 @@
  * is its size + 1, so that empty ones have a chance too.
  *
  * Most frees are of blocks that were not sampled.  A byte for each of 65,536
- * hashes of addresses counts the sampled ones; only where it is not 0 does a
- * free go further, to an exact set.
+ * tags of addresses counts the sampled ones; only where it is not 0 does a
+ * free go further, to an exact set, and takes the lock only if it is there.
  */
 #include "replay/recorder.h"
 
-enum {
-	SET_FIRST = 4096,	/* a power of two */
-	TAG_FULL = 255,		/* stays: nobody knows how many there are */
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { SET_FIRST = 4096 };	/* a power of two */
+
+struct rec_fast rec_fast_none;
+__thread struct rec_fast *rec_fast = &rec_fast_none;
+/* Frees of null pointers do not pass: they are not counted. */
+uint8_t rec_tags[REC_TAGS] = { REC_TAG_STAYS };
+
+/*
+ * Open addressing, at most half full; 0: free.  version is odd while it
+ * changes.  A set that has become too small stays mapped for those who look
+ * into it without the lock; all of those take less than the last one.
+ */
+struct set {
+	size_t size, used;
+	uintptr_t slots[];
 };
 
-__thread int64_t rec_gap;
-uint8_t rec_tags[1 << REC_TAG_BITS];
-
-static uintptr_t *set;		/* open addressing; 0: free */
-static size_t set_size, set_used;
+static struct set *set;
+static uint32_t version;
 
 /* ln x for 0 < x <= 1, to some 1e-15: 2^e times m, m near 1. */
 static double log_of(double x)
@@ -76,51 +88,85 @@ static int64_t draw(struct rec_writer *w)
 	return gap < 0x1p62 ? (int64_t)gap + 1 : (int64_t)1 << 62;
 }
 
-static size_t home(uintptr_t p)
+static size_t home(const struct set *s, uintptr_t p)
 {
-	return (size_t)(p * 0x9e3779b97f4a7c15u >> 20) & (set_size - 1);
+	return (size_t)(p * 0x9e3779b97f4a7c15u >> 20) & (s->size - 1);
 }
 
-static void set_put(uintptr_t p)
+static uintptr_t get(const struct set *s, size_t i)
 {
-	size_t i = home(p);
-
-	while (set[i] && set[i] != p)
-		i = (i + 1) & (set_size - 1);
-	set_used += !set[i];
-	set[i] = p;
+	return __atomic_load_n(&s->slots[i], __ATOMIC_RELAXED);
 }
 
-/* With the lock, as all of the set. */
-static bool set_grow(void)
+static void put(struct set *s, size_t i, uintptr_t p)
 {
-	uintptr_t *old = set;
-	size_t old_size = set_size;
-	size_t size = old ? old_size * 2 : SET_FIRST;
-	uintptr_t *fresh = rec_map(size * sizeof(*set));
+	__atomic_store_n(&s->slots[i], p, __ATOMIC_RELAXED);
+}
+
+/* Where p is, or the free place where it would be. */
+static size_t place(const struct set *s, uintptr_t p)
+{
+	size_t i = home(s, p);
+
+	for (size_t n = 0; n < s->size; n++) {
+		uintptr_t at = get(s, i);
+
+		if (!at || at == p)
+			break;
+		i = (i + 1) & (s->size - 1);
+	}
+	return i;
+}
+
+static void begin_change(void)
+{
+	__atomic_store_n(&version, version + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void end_change(void)
+{
+	__atomic_store_n(&version, version + 1, __ATOMIC_RELEASE);
+}
+
+static size_t bytes_of(size_t size)
+{
+	return sizeof(struct set) + size * sizeof(uintptr_t);
+}
+
+/* With the lock, as all that changes the set. */
+static bool grow(void)
+{
+	size_t size = set ? set->size * 2 : SET_FIRST;
+	struct set *fresh = rec_map(bytes_of(size));
 
 	if (!fresh)
 		return false;
-	set = fresh;
-	set_size = size;
-	set_used = 0;
-	for (size_t i = 0; i < old_size; i++)
-		if (old[i])
-			set_put(old[i]);
-	rec_unmap(old, old_size * sizeof(*old));
+	fresh->size = size;
+	for (size_t i = 0; set && i < set->size; i++)
+		if (set->slots[i])
+			put(fresh, place(fresh, set->slots[i]),
+			    set->slots[i]);
+	fresh->used = set ? set->used : 0;
+	__atomic_store_n(&set, fresh, __ATOMIC_RELEASE);
 	return true;
 }
 
 static bool remember(void *p)
 {
-	uint8_t *tag = &rec_tags[rec_tag_of(p)];
+	uint8_t *tag = rec_tag(p);
 	bool ok;
 
 	rec_lock();
-	ok = set_used * 2 < set_size || set_grow();
+	ok = (set && set->used * 2 < set->size) || grow();
 	if (ok) {
-		set_put((uintptr_t)p);
-		if (*tag < TAG_FULL)
+		size_t i = place(set, (uintptr_t)p);
+
+		begin_change();
+		set->used += !set->slots[i];
+		put(set, i, (uintptr_t)p);
+		end_change();
+		if (*tag < REC_TAG_STAYS)
 			__atomic_store_n(tag, *tag + 1, __ATOMIC_RELAXED);
 	}
 	rec_unlock();
@@ -128,76 +174,148 @@ static bool remember(void *p)
 }
 
 /* Close the hole at i: what would not be found any more moves up. */
-static void set_take(size_t i)
+static void take(size_t i)
 {
-	size_t mask = set_size - 1;
+	size_t mask = set->size - 1;
 
-	for (size_t j = (i + 1) & mask; set[j]; j = (j + 1) & mask) {
-		if (((j - home(set[j])) & mask) < ((j - i) & mask))
+	begin_change();
+	for (size_t j = (i + 1) & mask; set->slots[j]; j = (j + 1) & mask) {
+		if (((j - home(set, set->slots[j])) & mask) < ((j - i) & mask))
 			continue;
-		set[i] = set[j];
+		put(set, i, set->slots[j]);
 		i = j;
 	}
-	set[i] = 0;
-	set_used--;
+	put(set, i, 0);
+	set->used--;
+	end_change();
 }
 
-bool rec_sample_forget(const void *p)
+/*
+ * Whoever frees p has it from the one that got it: what is in the set of it,
+ * is to be seen here, unless the set is changing.
+ */
+static bool may_hold(const void *p)
 {
-	uint8_t *tag = &rec_tags[rec_tag_of(p)];
-	bool found = false;
+	uint32_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
+	const struct set *s = __atomic_load_n(&set, __ATOMIC_ACQUIRE);
 
+	if (!s || !*rec_tag(p))
+		return false;
+	if (before & 1 || get(s, place(s, (uintptr_t)p)) == (uintptr_t)p)
+		return true;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&version, __ATOMIC_RELAXED) != before;
+}
+
+static bool forget(const void *p)
+{
+	uint8_t *tag = rec_tag(p);
+	bool found;
+	size_t i;
+
+	if (!may_hold(p))
+		return false;
 	rec_lock();
-	if (set_size) {
-		size_t i = home((uintptr_t)p);
-
-		while (set[i] && set[i] != (uintptr_t)p)
-			i = (i + 1) & (set_size - 1);
-		found = set[i] != 0;
-		if (found) {
-			set_take(i);
-			if (*tag < TAG_FULL)
-				__atomic_store_n(tag, *tag - 1,
-						 __ATOMIC_RELAXED);
-		}
+	i = place(set, (uintptr_t)p);
+	found = set->slots[i] == (uintptr_t)p;
+	if (found) {
+		take(i);
+		if (*tag < REC_TAG_STAYS)
+			__atomic_store_n(tag, *tag - 1, __ATOMIC_RELAXED);
 	}
 	rec_unlock();
 	return found;
 }
 
+/* The thread's page of what passes, and its counts in the file. */
+static __attribute__((noinline)) bool attach(struct rec_writer *w)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct rec_fast *f = w->fast;
+
+	if (!f) {
+		f = rec_map(page);
+		if (!f)
+			return false;
+		rec_lock();
+		if (madvise(f, page, MADV_WIPEONFORK) || !*rec_live ||
+		    !rec_chunk_next(&w->counts, TRACE_COUNTS, w->stream, 0,
+				    (uint32_t)page)) {
+			rec_unmap(f, page);
+			f = NULL;
+		} else {
+			f->counts = (struct trace_counts *)(void *)
+				w->counts.at;
+			f->frees = &f->counts->frees;
+		}
+		rec_unlock();
+		w->fast = f;
+	}
+	if (f)
+		rec_fast = f;
+	return f;
+}
+
+/* With the lock.  Others notice at their next call. */
+void rec_sample_stop(void)
+{
+	for (struct rec_writer *w = rec.writers; w; w = w->next)
+		if (w->fast) {
+			w->fast->gap = 0;
+			__atomic_store_n(&w->fast->frees, NULL,
+					 __ATOMIC_RELAXED);
+		}
+}
+
 /* In a child: what its parent sampled is not in its trace. */
 void rec_sample_reset(void)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
 	for (size_t i = 0; i < sizeof(rec_tags); i++)
-		rec_tags[i] = 0;
-	rec_unmap(set, set_size * sizeof(*set));
+		if (rec_tags[i] != REC_TAG_STAYS)
+			rec_tags[i] = 0;
+	if (set)
+		rec_unmap(set, bytes_of(set->size));
 	set = NULL;
-	set_size = set_used = 0;
+	version = 0;
+	rec_fast = &rec_fast_none;
+	for (struct rec_writer *w = rec.writers; w; w = w->next) {
+		rec_unmap(w->counts.map, w->counts.room);
+		rec_unmap(w->fast, page);
+	}
 }
 
-void rec_sample_hit(void *p, uint64_t size, void *const *frame)
+void rec_sample(void *p, uint64_t size, void *const *frame)
 {
-	int64_t length = (int64_t)size + 1;
-	int64_t gap = rec_gap + length;
 	struct rec_writer *w = rec_enter();
+	struct rec_event e = {
+		.kind = TRACE_SAMPLE, .addr = (uintptr_t)p, .size = size,
+		.rate = rec.rate,
+	};
 
 	if (!w)
 		return;
-	if (!gap) {
-		gap = draw(w);
-		rec_gap = gap - length;
-	}
-	if (rec_gap <= 0) {
-		struct rec_event e = {
-			.kind = TRACE_SAMPLE, .addr = (uintptr_t)p,
-			.size = size, .gap = (uint64_t)gap, .rate = rec.rate,
-			.stack = rec_stack(w, frame),
-		};
-
-		rec_gap = draw(w);
-		e.tick = rec_tick();
-		if (remember(p))
-			rec_event(w, &e);
+	if (rec_likely(rec_fast == w->fast) || attach(w)) {
+		if (!rec_fast->drawn)
+			rec_fast->gap = (uint64_t)draw(w) - 1;
+		rec_fast->drawn = true;
+		if (!rec_pass(size)) {
+			rec_count(rec_fast->counts, size);
+			e.gap = rec_fast->gap + 1;
+			e.stack = rec_stack(w, frame);
+			rec_fast->gap = (uint64_t)draw(w) - 1;
+			e.tick = rec_tick();
+			if (remember(p))
+				rec_event(w, &e);
+		}
 	}
 	rec_leave();
+}
+
+bool rec_sample_free(struct rec_writer *w, const void *p)
+{
+	if ((rec_likely(rec_fast == w->fast) || attach(w)) && rec_fast->frees)
+		++*rec_fast->frees;
+	return forget(p);
 }

@@ -240,6 +240,7 @@ void rec_start_child(void)
 
 	rec_lock_reset();
 	rec_state = REC_OFF;
+	rec_sample_reset();
 	rec.pid = (int)syscall(SYS_getpid);
 	for (struct rec_writer *w = rec.writers; w; w = w->next)
 		rec_unmap(w->chunk.map, w->chunk.room);
@@ -253,7 +254,6 @@ void rec_start_child(void)
 		syscall(SYS_close, rec.fd);
 	rec.fd = -1;
 	rec_modules_reset();
-	rec_sample_reset();
 	if (open_child_file())
 		begin(false);
 	errno = saved;

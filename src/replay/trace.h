@@ -61,6 +61,8 @@ enum trace_chunk_type {
 	TRACE_STACKS = 3,
 	TRACE_LOG = 4,		/* everything else, see enum trace_log */
 	TRACE_INDEX = 5,	/* reserved */
+	TRACE_COUNTS = 6,	/* of a sampled recording: what passed */
+	TRACE_TYPES,
 };
 
 enum trace_codec {
@@ -196,6 +198,35 @@ enum trace_column {
  * are shared from the outside.  Frames are return addresses.
  */
 enum { TRACE_STACK_TAG = 1 };
+
+/*
+ * COUNTS.  Not varints: a recorder adds to these where they are.  All blocks
+ * of one stream, sampled or not, by size: 64 classes of 16 bytes each, then
+ * one for each power of two from 1024.  A reallocation is a block that goes
+ * and one that comes.
+ */
+enum { TRACE_FINE = 1024, TRACE_CLASSES = 64 + 54 };
+
+struct trace_counts {
+	uint64_t frees;
+	uint64_t reserved;
+	struct {
+		uint64_t blocks, bytes;
+	} classes[TRACE_CLASSES];
+};
+
+static inline unsigned trace_class(uint64_t size)
+{
+	return size < TRACE_FINE ? (unsigned)(size / 16) :
+		54 + 63 - (unsigned)__builtin_clzll(size);
+}
+
+/* The least size of a class, also of the one behind the last but for it. */
+static inline uint64_t trace_class_from(unsigned class)
+{
+	return class < 64 ? class * UINT64_C(16) :
+		UINT64_C(1) << (class - 54);
+}
 
 /*
  * LOG.  A record: tag, varint length, payload.  In payloads, numbers are

@@ -153,9 +153,10 @@ bool trace_payload(struct trace *t, const struct chunk_ref *c,
 /* What was mapped of these bytes need not stay in memory. */
 void trace_let_go(const struct trace *t, uint64_t from, uint64_t to);
 
-/* trace_log.c: chunks of the log and of stacks. */
+/* trace_log.c: chunks of the log, of stacks and of counts. */
 void trace_load_log(struct trace *t, const struct chunk_ref *c);
 void trace_load_stacks(struct trace *t, const struct chunk_ref *c);
+void trace_load_counts(struct trace *t, const struct chunk_ref *c);
 uint32_t trace_thread_of(struct trace *t, uint32_t stream, uint64_t tid,
 			 uint64_t tick);
 

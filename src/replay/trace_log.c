@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chunks that are read when a trace is opened: the log, and stacks.  Stacks
+ * Chunks that are read when a trace is opened: log, stacks, counts.  Stacks
  * become a tree, whose size is bounded by that of the file whatever a record
  * claims to share with the one before.
  */
@@ -259,6 +259,26 @@ void trace_load_stacks(struct trace *t, const struct chunk_ref *c)
 		trace_complain(t, "stack %zu does not decode", t->n_leaves);
 	}
 	free(owned);
+}
+
+/* As long as the chunk is; what it does not have, is 0. */
+void trace_load_counts(struct trace *t, const struct chunk_ref *c)
+{
+	struct trace_counts *sum = &t->info.counts;
+	struct trace_counts one = { .frees = 0 };
+	uint8_t *owned = NULL;
+	struct bytes b;
+
+	if (!trace_payload(t, c, &b, &owned))
+		return;
+	memcpy(&one, b.p, min_u64(sizeof(one), (uint64_t)(b.end - b.p)));
+	free(owned);
+	sum->frees += one.frees;
+	for (unsigned i = 0; i < TRACE_CLASSES; i++) {
+		sum->classes[i].blocks += one.classes[i].blocks;
+		sum->classes[i].bytes += one.classes[i].bytes;
+	}
+	t->info.counted = true;
 }
 
 static uint64_t slot_of(uint64_t key, size_t n_slots)

@@ -84,6 +84,8 @@ bool trace_pack(struct trace *t, const char *path, bool force,
 	for (size_t i = 0; i < info->n_threads; i++)
 		trace_writer_thread(w, &info->threads[i]);
 	copy_lost(t, w);
+	if (info->counted)
+		trace_writer_counts(w, &info->counts);
 	*ret_events = events;
 	return trace_writer_close(w, err);
 }
@@ -103,6 +105,8 @@ static uint64_t record_end(struct trace *t, const struct chunk_ref *c,
 	if (c->type == TRACE_EVENTS)
 		return trace_events_end(t, c, ret_records);
 	*ret_records = 0;
+	if (c->type == TRACE_COUNTS)
+		return min_u64(c->stored, sizeof(struct trace_counts));
 	return c->type == TRACE_STACKS ? trace_stacks_end(t, c) :
 		trace_log_end(t, c);
 }

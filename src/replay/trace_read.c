@@ -171,8 +171,9 @@ static void add_chunk(struct trace *t, uint64_t at,
 		trace_complain(t, "it ends inside the chunk at byte %llu",
 			       (unsigned long long)at);
 	}
-	if (!h->type || h->type >= TRACE_INDEX) {
-		t->damage.unknown += h->type != TRACE_INDEX;
+	if (!h->type || h->type == TRACE_INDEX || h->type >= TRACE_TYPES) {
+		t->damage.unknown += h->type != TRACE_INDEX &&
+				     !(h->flags & TRACE_MAY_SKIP);
 		return;
 	}
 	/* What an open chunk has no end for, has one where the file ends. */
@@ -368,6 +369,8 @@ static bool load(struct trace *t, int fd, struct err *err)
 			trace_load_log(t, &t->chunks[i]);
 		else if (t->chunks[i].type == TRACE_STACKS)
 			trace_load_stacks(t, &t->chunks[i]);
+		else if (t->chunks[i].type == TRACE_COUNTS)
+			trace_load_counts(t, &t->chunks[i]);
 	trace_let_go(t, 0, t->size);
 	find_streams(t);
 	fill_info(t);

@@ -146,6 +146,9 @@ struct trace_info {
 	struct trace_rows gcs;		/* ticks, flags, before, after */
 	struct trace_rows lost;		/* events, enum trace_lost */
 	struct trace_rows ends;		/* enum trace_end, value */
+	/* Of a sampled recording, if it counted: all blocks, exactly. */
+	bool counted;
+	struct trace_counts counts;
 };
 
 /* What was wrong with the file; counts, and the first of all in words. */

@@ -34,7 +34,7 @@ struct trace_writer {
 	vaddr last_stack[TRACE_DEPTH_MAX];	/* outermost first */
 	size_t last_n;
 	uint64_t n_threads;
-	uint32_t sequence[TRACE_INDEX];	/* by type */
+	uint32_t sequence[TRACE_TYPES];	/* by type */
 
 	struct str columns[TRACE_COLUMNS];
 	uint32_t n;		/* events in them */
@@ -104,6 +104,7 @@ static void write_chunk(struct trace_writer *w, unsigned type,
 	struct trace_chunk h = {
 		.magic = TRACE_CHUNK_MAGIC, .type = (uint8_t)type,
 		.codec = TRACE_ZSTD, .length = (uint32_t)payload->len,
+		.flags = type == TRACE_COUNTS ? TRACE_MAY_SKIP : 0,
 		.sequence = w->sequence[type]++, .tick = tick,
 		.records = records,
 	};
@@ -401,6 +402,16 @@ void trace_writer_thread(struct trace_writer *w,
 	put_text(&s, t->name.text, t->name.len);
 	put(&s, t->ended);
 	add_record(w, TRACE_LOG_THREAD, &s);
+}
+
+void trace_writer_counts(struct trace_writer *w, const struct trace_counts *c)
+{
+	struct str s;
+
+	str_init(&s);
+	str_add(&s, c, sizeof(*c));
+	write_chunk(w, TRACE_COUNTS, &s, 0, 0);
+	str_fini(&s);
 }
 
 static void begin_chunk(struct trace_writer *w, uint64_t tick)

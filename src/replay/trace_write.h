@@ -56,6 +56,9 @@ void trace_writer_module(struct trace_writer *w,
 			 const struct trace_module *m);
 void trace_writer_mark(struct trace_writer *w, const struct trace_mark *m);
 void trace_writer_name(struct trace_writer *w, const struct trace_name *n);
+/* Once. */
+void trace_writer_counts(struct trace_writer *w,
+			 const struct trace_counts *c);
 /* Threads are numbered from 0 in the order of these calls. */
 void trace_writer_thread(struct trace_writer *w,
 			 const struct trace_thread *t);

@@ -289,6 +289,75 @@ sampled() {
 }
 ok "--rate samples" sampled
 
+# With a sample, all blocks are counted: as a recording of all of them has it,
+# by class of size, also when the program is killed; and with threads, as many
+# as the witness has.
+counted() {
+	for end in exit kill; do
+		"$HEAPCORE" record -q -o a.trace -- ./events all_functions $end
+		"$HEAPCORE" record --rate=$1 -q -o t.trace -- \
+			./events all_functions $end
+		"$HEAPCORE" trace verify t.trace &&
+		"$HEAPCORE" trace pack -q -o p.trace t.trace || return
+		"$HEAPCORE" trace dump a.trace | awk '
+			function class(n, c) {
+				if (n < 1024)
+					return int(n / 16) * 16
+				for (c = 1024; c * 2 <= n; c *= 2)
+					;
+				return c
+			}
+			$3 == "realloc" || $3 ~ /^free/ ||
+				$3 == "realloc-from" { frees++ }
+			$3 !~ /^free|realloc-from/ {
+				n[class($5)]++
+				bytes[class($5)] += $5
+			}
+			END {
+				for (c in n)
+					print c, n[c], bytes[c] | "sort -n"
+				close("sort -n")
+				print frees
+			}' >a
+		for f in t.trace p.trace; do
+			"$HEAPCORE" trace info --json $f >info
+			jq -r '(.classes[] | "\(.from_bytes) \(.blocks) "
+				+ "\(.bytes)"), .trace.counted_frees' info |
+				diff a - || return
+		done
+	done
+}
+ok "--rate counts all blocks" counted 1M
+ok "--rate=1 counts the same" counted 1
+
+counted_threads() {
+	for end in exit kill; do
+		rm -f witness
+		COUNT_FILE=$TMP/witness COUNT_PROGRAM=events \
+		LD_PRELOAD=$TMP/count.so "$HEAPCORE" record --rate=100k -q \
+			-o t.trace -- ./events threads $end
+		"$HEAPCORE" trace info --json t.trace >info
+		live=$(jq '.trace.counted_blocks - .trace.counted_frees' info)
+		echo "$live, $(od -An -t u8 -N 8 witness)"
+		[ "$live" = "$(od -An -t u8 -N 8 witness | tr -d ' ')" ] &&
+			jq -e '.trace.counted_blocks > 600000' info || return
+	done
+}
+ok "--rate counts in threads, too" counted_threads
+
+# Of a child that is recorded too, only what it did itself.
+counted_children() {
+	"$HEAPCORE" record --rate=1M --children -q -o n.%p.trace -- \
+		./events forks
+	for f in n.*.trace; do
+		"$HEAPCORE" trace verify $f &&
+		"$HEAPCORE" trace info --json $f | jq -c '.trace |
+			[.counted_blocks, .counted_frees]' || return
+	done | tee info
+	[ "$(grep -c '^\[' info)" -gt 2 ]
+}
+ok "--rate and --children" counted_children
+
 # Blocks got and given back, by the threads' own counters and by the trace.
 killed() {
 	runs=0
