@@ -39,37 +39,21 @@ struct php {
 	struct class classes[CACHE];	/* by hash; the last one stays */
 };
 
-static uint32_t u32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t u64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 static bool is_string(const uint8_t *p, uint64_t size)
 {
 	uint64_t len;
 
 	if (size < STRING_BYTES + 1)
 		return false;
-	len = u64(p + STRING_LEN);
+	len = load_u64(p + STRING_LEN);
 	return len <= size - STRING_BYTES - 1 && !p[STRING_BYTES + len];
 }
 
 static bool is_array(const uint8_t *p, uint64_t size)
 {
-	return size == ARRAY_BLOCK && u32(p + ARRAY_MASK) >> 31 &&
-	       u32(p + ARRAY_USED) <= u32(p + ARRAY_SIZE) &&
-	       u32(p + ARRAY_COUNT) <= u32(p + ARRAY_USED);
+	return size == ARRAY_BLOCK && load_u32(p + ARRAY_MASK) >> 31 &&
+	       load_u32(p + ARRAY_USED) <= load_u32(p + ARRAY_SIZE) &&
+	       load_u32(p + ARRAY_COUNT) <= load_u32(p + ARRAY_USED);
 }
 
 /* A zval's type is at most that of an internal pointer. */
@@ -132,12 +116,12 @@ static uint32_t object_at(struct php *php, const uint8_t *p, uint64_t size,
 	uint32_t at;
 
 	if (off + OBJECT_BYTES > size ||
-	    (u32(p + off + 4) & TYPE_MASK) != PHP_OBJECT ||
-	    !u32(p + off) || u32(p + off) >= COUNT_MAX ||
-	    !space_u32(php->sp, u64(p + off + OBJECT_HANDLERS), &at) ||
+	    (load_u32(p + off + 4) & TYPE_MASK) != PHP_OBJECT ||
+	    !load_u32(p + off) || load_u32(p + off) >= COUNT_MAX ||
+	    !space_u32(php->sp, load_u64(p + off + OBJECT_HANDLERS), &at) ||
 	    at != off)
 		return 0;
-	return type_of_class(php, u64(p + off + OBJECT_CLASS));
+	return type_of_class(php, load_u64(p + off + OBJECT_CLASS));
 }
 
 static uint32_t object_behind(struct php *php, const uint8_t *p,
@@ -159,11 +143,11 @@ static uint32_t object_behind(struct php *php, const uint8_t *p,
 static void name_elements(struct php *php, const uint8_t *p)
 {
 	const struct index *ix = php->in->ix;
-	uint64_t hash = 4 * (uint64_t)(0 - u32(p + ARRAY_MASK));
-	vaddr data = u64(p + ARRAY_DATA) - hash;
+	uint64_t hash = 4 * (uint64_t)(0 - load_u32(p + ARRAY_MASK));
+	vaddr data = load_u64(p + ARRAY_DATA) - hash;
 	uint32_t number;
 
-	if (u32(p + ARRAY_FLAGS) & NO_ELEMENTS)
+	if (load_u32(p + ARRAY_FLAGS) & NO_ELEMENTS)
 		return;
 	number = index_find(ix, data);
 	if (number && index_starts(ix, data - ix->base))
@@ -173,7 +157,8 @@ static void name_elements(struct php *php, const uint8_t *p)
 static uint32_t type_of_block(struct php *php, const uint8_t *p,
 			      uint64_t size)
 {
-	uint32_t count = u32(p), kind = u32(p + 4) & TYPE_MASK, type = 0;
+	uint32_t count = load_u32(p), kind = load_u32(p + 4) & TYPE_MASK;
+	uint32_t type = 0;
 
 	if (count && count < COUNT_MAX) {
 		if (kind == PHP_STRING && is_string(p, size))

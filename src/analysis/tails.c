@@ -73,14 +73,6 @@ static void claim(struct claims *c, uint32_t number, uint32_t new)
 			return;
 }
 
-static uint64_t load8(const uint8_t *bytes)
-{
-	uint64_t v;
-
-	memcpy(&v, bytes, 8);
-	return v;
-}
-
 /* A word that points to a block's start. */
 static void try_word(struct claims *c, const struct weak_word *w, uint64_t off)
 {
@@ -92,8 +84,8 @@ static void try_word(struct claims *c, const struct weak_word *w, uint64_t off)
 	if (weak_vector_head(c->ix, w, off, &v))
 		claim(c, number, claim_pack(v.size - v.used, false));
 	else if (weak_string_head(c->ix, w, off))
-		claim(c, number, claim_pack(load8(w->bytes + 16) -
-					    load8(w->bytes + 8), true));
+		claim(c, number, claim_pack(load_u64(w->bytes + 16) -
+					    load_u64(w->bytes + 8), true));
 }
 
 static void scan_piece(void *claims, const struct pattern_piece *p)
@@ -156,7 +148,7 @@ struct adder {
 /* The end of the last byte that is not zero; 0: none. */
 static uint64_t last_set(const uint8_t *bytes, uint64_t n)
 {
-	while (n >= 8 && !load8(bytes + n - 8))
+	while (n >= 8 && !load_u64(bytes + n - 8))
 		n -= 8;
 	while (n && !bytes[n - 1])
 		n--;

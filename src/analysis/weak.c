@@ -35,14 +35,6 @@ static uint32_t load4(const uint8_t *p)
 	return v;
 }
 
-static uint64_t load8(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, 8);
-	return v;
-}
-
 /* ---- classes ---- */
 
 /* Modules with no heap between them are one range. */
@@ -343,31 +335,31 @@ bool weak_in_string(const struct index *ix, const struct weak_word *w)
 	if (w->before < 16)
 		return false;
 	/* The first word of a short text. */
-	if (load8(p - 16) == w->addr && w->after >= 16 &&
-	    local_text(p, load8(p - 8)))
+	if (load_u64(p - 16) == w->addr && w->after >= 16 &&
+	    local_text(p, load_u64(p - 8)))
 		return true;
 	if (w->before < 24)
 		return false;
 	/* Its second word. */
-	if (load8(p - 24) == w->addr - 8)
-		return local_text(p - 8, load8(p - 16));
+	if (load_u64(p - 24) == w->addr - 8)
+		return local_text(p - 8, load_u64(p - 16));
 	/* The second word of the space of a long one. */
-	if (!text_lengths(load8(p - 16), load8(p - 8)))
+	if (!text_lengths(load_u64(p - 16), load_u64(p - 8)))
 		return false;
-	uint64_t off = load8(p - 24) - ix->base;
+	uint64_t off = load_u64(p - 24) - ix->base;
 
 	return index_starts(ix, off) &&
 	       index_used(ix, index_number(ix, off)) &&
-	       fits(ix, off, load8(p - 8) + 1);
+	       fits(ix, off, load_u64(p - 8) + 1);
 }
 
 bool weak_string_head(const struct index *ix, const struct weak_word *w,
 		      uint64_t off)
 {
 	if (w->after < 24 ||
-	    !text_lengths(load8(w->bytes + 8), load8(w->bytes + 16)))
+	    !text_lengths(load_u64(w->bytes + 8), load_u64(w->bytes + 16)))
 		return false;
-	return fits(ix, off, load8(w->bytes + 16) + 1);
+	return fits(ix, off, load_u64(w->bytes + 16) + 1);
 }
 
 bool weak_tree_follows(const struct index *ix, const struct weak_word *w,
@@ -379,10 +371,10 @@ bool weak_tree_follows(const struct index *ix, const struct weak_word *w,
 	/* The head is red, which is 0; its colour has four bytes. */
 	if (w->after < 48 || load4(w->bytes + 8))
 		return false;
-	root = load8(w->bytes + 16);
-	left = load8(w->bytes + 24);
-	right = load8(w->bytes + 32);
-	count = load8(w->bytes + 40);
+	root = load_u64(w->bytes + 16);
+	left = load_u64(w->bytes + 24);
+	right = load_u64(w->bytes + 32);
+	count = load_u64(w->bytes + 40);
 	*ret_root = root;
 	if (!root || !count)
 		return !root && !count && left == head && right == head;
@@ -397,8 +389,8 @@ bool weak_vector_head(const struct index *ix, const struct weak_word *w,
 
 	if (w->after < 24)
 		return false;
-	used = load8(w->bytes + 8) - start;
-	size = load8(w->bytes + 16) - start;
+	used = load_u64(w->bytes + 8) - start;
+	size = load_u64(w->bytes + 16) - start;
 	if (!size || used > size || size >= UINT64_C(1) << 40 ||
 	    !fits(ix, off, size))
 		return false;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * An address in the target.  It is never cast to a pointer, and a pointer of
@@ -43,6 +44,23 @@ static inline bool mul_ok(uint64_t a, uint64_t b, uint64_t *ret)
 		return false;
 	*ret = product;
 	return true;
+}
+
+/* Unaligned, in the order of this machine: the target's is the same. */
+static inline uint32_t load_u32(const uint8_t *p)
+{
+	uint32_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return value;
+}
+
+static inline uint64_t load_u64(const uint8_t *p)
+{
+	uint64_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return value;
 }
 
 /* The multiple of a power of two at or below, at or above value. */

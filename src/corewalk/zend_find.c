@@ -40,22 +40,6 @@ const uint8_t zend_run_pages[ZEND_BINS] = {
 	1, 5, 3, 1, 1, 5, 3, 2, 2, 5, 3, 7, 4, 5, 3,
 };
 
-static uint32_t u32_at(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t u64_at(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 /* ---- the map of a chunk ---- */
 
 static bool page_taken(const uint8_t *free_map, unsigned page)
@@ -96,7 +80,7 @@ unsigned zend_read_map(const uint8_t *header, const struct zend_layout *at,
 		if (!page_taken(free_map, page)) {
 			kind = ZEND_FREE;
 		} else {
-			n = run_length(u32_at(header + at->map + 4 * page),
+			n = run_length(load_u32(header + at->map + 4 * page),
 				       page, &kind);
 			while (taken < n && page_taken(free_map, page + taken))
 				taken++;
@@ -143,7 +127,7 @@ static bool probe_main(const uint8_t *header, vaddr chunk,
 		       struct zend_layout *at)
 {
 	for (unsigned m = MAIN_MIN; m < MAIN_MAX; m += 8)
-		if (u64_at(header + ZEND_HEAP_OFF + m) == chunk) {
+		if (load_u64(header + ZEND_HEAP_OFF + m) == chunk) {
 			at->main_chunk = m;
 			return true;
 		}
@@ -164,10 +148,10 @@ static bool probe_map(const uint8_t *header, struct zend_layout *at,
 	for (unsigned k = first; k <= ZEND_PAGE - MAP_BYTES; k += 8) {
 		unsigned f = 24, bad;
 
-		if ((u32_at(header + k) & ~(uint32_t)MARK) != FIRST_LARGE ||
+		if ((load_u32(header + k) & ~(uint32_t)MARK) != FIRST_LARGE ||
 		    !(header[k - FREE_MAP_BYTES] & 1))
 			continue;
-		while (f <= 40 && u32_at(header + f) != free_pages(header, k))
+		while (f <= 40 && load_u32(header + f) != free_pages(header, k))
 			f += 8;
 		if (f > 40)
 			continue;
@@ -190,7 +174,7 @@ static bool fits_bin(struct space *sp, const struct zend_layout *at,
 	vaddr chunk = round_down(slot, ZEND_CHUNK);
 	const uint8_t *header = space_view(sp, chunk, ZEND_PAGE);
 
-	if (!header || u64_at(header) != heap)
+	if (!header || load_u64(header) != heap)
 		return false;
 	if (scratch->addr != chunk) {
 		scratch->addr = chunk;
@@ -210,7 +194,7 @@ static void probe_slots(struct space *sp, const uint8_t *header, vaddr chunk,
 		unsigned good = 0, bad = 0;
 
 		for (unsigned b = 0; b < ZEND_BINS; b++) {
-			vaddr slot = u64_at(heap + f + 8 * b);
+			vaddr slot = load_u64(heap + f + 8 * b);
 
 			if (!slot)
 				continue;
@@ -231,10 +215,10 @@ static void probe_slots(struct space *sp, const uint8_t *header, vaddr chunk,
 		return;
 	/* A fresh heap: real size and its peak are the same, whole pages. */
 	for (unsigned f = 32; f <= 40; f += 8) {
-		uint64_t real = u64_at(heap + f + 240);
+		uint64_t real = load_u64(heap + f + 240);
 
 		if (real && !(real % ZEND_PAGE) &&
-		    real == u64_at(heap + f + 248))
+		    real == load_u64(heap + f + 248))
 			at->free_slot = f;
 	}
 }
@@ -244,14 +228,14 @@ static void probe_shadow(struct space *sp, const uint8_t *header,
 			 struct zend_layout *at)
 {
 	const uint8_t *heap = header + ZEND_HEAP_OFF;
-	uint64_t key = u64_at(heap + 32);
+	uint64_t key = load_u64(heap + 32);
 	unsigned seen = 0, swapped = 0, placed = 0;
 
 	at->shadow = ZEND_SHADOW_NONE;
 	if (at->free_slot != 40)
 		return;
 	for (unsigned b = 1; b < ZEND_BINS; b++) {
-		vaddr slot = u64_at(heap + at->free_slot + 8 * b);
+		vaddr slot = load_u64(heap + at->free_slot + 8 * b);
 		uint64_t next, last;
 
 		for (int i = 0; i < 3 && slot; i++, slot = next) {
@@ -278,14 +262,14 @@ static void read_fields(const uint8_t *header, struct zend_heap *z)
 	const uint8_t *sizes = heap + z->at.free_slot + 8 * ZEND_BINS;
 	const uint8_t *main_chunk = heap + z->at.main_chunk;
 
-	z->custom = u32_at(heap);
-	z->size = u64_at(heap + 16);
-	z->key = u64_at(heap + 32);
-	z->real_size = u64_at(sizes);
-	z->real_peak = u64_at(sizes + 8);
-	z->limit = u64_at(sizes + 16);
-	z->n_ring = u32_at(main_chunk + 16);
-	z->n_cache = u32_at(main_chunk + 24);
+	z->custom = load_u32(heap);
+	z->size = load_u64(heap + 16);
+	z->key = load_u64(heap + 32);
+	z->real_size = load_u64(sizes);
+	z->real_peak = load_u64(sizes + 8);
+	z->limit = load_u64(sizes + 16);
+	z->n_ring = load_u32(main_chunk + 16);
+	z->n_cache = load_u32(main_chunk + 24);
 }
 
 /* Does the ring come back to the main chunk, each chunk of this heap? */
@@ -296,9 +280,9 @@ static bool ring_closes(struct space *sp, const struct zend_heap *z)
 	for (unsigned n = 0; n < MAX_RING; n++) {
 		const uint8_t *header = space_view(sp, chunk, ZEND_PAGE);
 
-		if (!header || u64_at(header) != z->addr)
+		if (!header || load_u64(header) != z->addr)
 			return false;
-		chunk = u64_at(header + 8);
+		chunk = load_u64(header + 8);
 		if (chunk == z->main_chunk)
 			return n + 1 == z->n_ring;
 		if (chunk % ZEND_CHUNK)
@@ -403,9 +387,9 @@ static void look_for_modules(struct space *sp, const uint8_t *p, uint64_t n,
 
 		if (p[i] != ENTRY || p[i + 1] || p[i + 8] > 1 || p[i + 9] > 1)
 			continue;
-		api = u32_at(p + i + 4);
+		api = load_u32(p + i + 4);
 		if (!zend_release(api) ||
-		    !space_string(sp, u64_at(p + i + 32), name, 63) ||
+		    !space_string(sp, load_u64(p + i + 32), name, 63) ||
 		    (ret->api && ret->api != api))
 			continue;
 		ret->api = api;
