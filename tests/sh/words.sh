@@ -137,7 +137,9 @@ trimmable() {
 	"$HEAPCORE" analyze -q -p $pid --bytes --only=arenas,fragmentation \
 		>exact || [ $? = 3 ] || return
 	cat exact
-	total=$(sed -n 's/^  total .*% *\([0-9]*\)  .*/\1/p' exact | head -1)
+	# A column of shares may stand before, where threads' ids are short.
+	total=$(awk '/^ARENAS/ { p = 1 } !NF { p = 0 }
+		p && $1 == "total" { print $(NF - 1) }' exact)
 	[ "$total" ] && grep -qE "^  trimmable +$total$" exact
 }
 ok "trimmable is one figure" trimmable
