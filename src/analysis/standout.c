@@ -192,14 +192,18 @@ static void rule_trimmable(struct judge *j)
 		     more);
 }
 
-/* "by 2001 blocks of 208 bytes", the kind that holds the most. */
+/* "2001 blocks of 208 bytes", the kind that holds the most. */
 static void pin_text(const struct fragment_pin *p, char *ret, size_t n)
 {
+	const char *what = p->blocks == 1 ? "block" : "blocks";
+
+	if (p->state == BLOCK_CACHED)
+		what = "free blocks in thread caches";
+	else if (p->state == BLOCK_OVERHEAD)
+		what = p->blocks == 1 ? "piece of overhead"
+				      : "pieces of overhead";
 	snprintf(ret, n, "%" PRIu64 " %s of %s%" PRIu64 " bytes", p->blocks,
-		 p->state == BLOCK_CACHED ?
-		 "free blocks in thread caches" : p->blocks == 1 ?
-		 "block" : "blocks", p->size >= USAGE_EXACT ? "at least " : "",
-		 p->size);
+		 what, p->size >= USAGE_EXACT ? "at least " : "", p->size);
 }
 
 static void rule_pinned(struct judge *j)
@@ -213,8 +217,10 @@ static void rule_pinned(struct judge *j)
 	pin_text(&f->pins[0], pin, sizeof(pin));
 	standout_add(j->s, "pinned", bytes,
 		     "%s of the free memory is on %" PRIu64 " pages that also "
-		     "hold blocks in use, and cannot be returned; %s hold %s "
-		     "of it.", size(bytes).text, f->total.pinned_pages, pin,
+		     "hold blocks in use%s, and cannot be returned; %s hold %s "
+		     "of it.", size(bytes).text, f->total.pinned_pages,
+		     f->pins[0].state == BLOCK_OVERHEAD ?
+		     " or the allocator's own data" : "", pin,
 		     size(f->pins[0].free_bytes).text);
 }
 
@@ -496,16 +502,42 @@ static void advise_arenas(struct judge *j)
 		advise_trim(j);
 }
 
+/* The allocator that has most of the pinned memory, NULL if it is malloc's. */
+static const char *pinned_in(const struct judge *j)
+{
+	const struct heap *h = j->in->heap;
+	const struct fragment *f = j->in->fragment;
+	const char *name;
+	uint32_t of;
+	size_t most = 0;
+
+	for (size_t i = 1; i < f->n_arenas; i++)
+		if (f->arenas[i].pinned_bytes > f->arenas[most].pinned_bytes)
+			most = i;
+	if (!f->n_arenas)
+		return NULL;
+	of = h->arenas[most].allocator;
+	name = of < h->n_allocators ? h->allocators[of].name : "glibc";
+	return strcmp(name, "glibc") ? name : NULL;
+}
+
 static void advise_pinned(struct judge *j)
 {
 	const struct fragment *f = j->in->fragment;
 	struct standout_advice *a = add_advice(j, "pinned");
+	const char *other = pinned_in(j);
 	char pin[96];
 
 	pin_text(&f->pins[0], pin, sizeof(pin));
-	set_text(&a->text, "malloc_trim(3) will not help much: it would "
-		 "return %s.  Allocate what lives long apart from what is "
-		 "freed soon.", size(f->total.trimmable.stored).text);
+	if (other)
+		set_text(&a->text, "Allocate what lives long apart from what "
+			 "is freed soon: malloc_trim(3) does not reach the "
+			 "memory of %s.", other);
+	else
+		set_text(&a->text, "malloc_trim(3) will not help much: it "
+			 "would return %s.  Allocate what lives long apart "
+			 "from what is freed soon.",
+			 size(f->total.trimmable.stored).text);
 	set_text(&a->reason, "%s of the free memory is pinned, most by %s.",
 		 size(f->total.pinned_bytes).text, pin);
 }

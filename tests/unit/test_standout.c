@@ -152,6 +152,35 @@ TEST(pinned_pages)
 	end(&w);
 }
 
+/* Of an allocator that malloc_trim does not know, by its own data. */
+TEST(pinned_by_overhead)
+{
+	struct fragment_pin pin = {
+		.size = 64, .blocks = 5432, .free_bytes = 19 * MIB,
+		.state = BLOCK_OVERHEAD,
+	};
+	struct heap_allocator zend = { .name = "zend" };
+	struct world w;
+
+	begin(&w);
+	w.heap.allocators = &zend;
+	w.heap.n_allocators = 1;
+	w.heap.n_arenas = w.fragment.n_arenas = 1;
+	w.fragment.pins = &pin;
+	w.fragment.n_pins = 1;
+	w.fragment.total.pinned_bytes = 20 * MIB;
+	w.fragment.total.pinned_pages = 5488;
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "20.0M of the free memory is on 5488 pages"
+		  " that also hold blocks in use or the allocator's own data,"
+		  " and cannot be returned; 5432 pieces of overhead of 64 bytes"
+		  " hold 19.0M of it.");
+	CHECK_STR(w.s.advice[0].text, "Allocate what lives long apart from "
+		  "what is freed soon: malloc_trim(3) does not reach the "
+		  "memory of zend.");
+	end(&w);
+}
+
 TEST(many_arenas)
 {
 	struct world w;
