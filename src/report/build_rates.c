@@ -27,24 +27,23 @@ enum {
 
 static const struct column rate_columns[R_COLUMNS] = {
 	[R_RATE] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
-			  .width = 8),
+			  .width = 7),
 	[R_BYTES] = COLUMN("rate_bytes", "", BYTES, DATA),
 	[R_SAMPLES] = COLUMN("expected_samples", "samples", COUNT,
-			     .width = 10),
-	[R_ERROR] = COLUMN("total_error_share", "total", SHARE, .width = 8),
+			     .width = 9),
+	[R_ERROR] = COLUMN("total_error_share", "total", SHARE, .width = 7),
 	[R_TOP_ERROR] = COLUMN("top_error_share", "top ten", SHARE,
-			       .width = 9),
-	[R_SEEN] = COLUMN("seen_bytes", "seen from", BYTES, .width = 11),
+			       .width = 8),
+	[R_SEEN] = COLUMN("seen_bytes", "seen", BYTES, .width = 9),
 	[R_TRIED] = COLUMN("tried_samples", "", COUNT, DATA),
-	[R_BIAS] = COLUMN("bias_share", "bias", SHARE,
-			  .flags = COLUMN_SIGN, .width = 8),
-	[R_RMS] = COLUMN("rms_share", "rms", SHARE, .width = 8),
-	[R_COVERS] = COLUMN("total_covered_share", "covered", SHARE,
-			    .width = 9),
+	[R_BIAS] = COLUMN("bias_share", "", SHARE, DATA),
+	[R_RMS] = COLUMN("rms_share", "rms", SHARE, .width = 7),
+	[R_COVERS] = COLUMN("total_covered_share", "cover", SHARE,
+			    .width = 7),
 	[R_SITE_COVERS] = COLUMN("sites_covered_share", "sites", SHARE,
-				 .width = 8),
-	[R_TOP_WITHIN] = COLUMN("top_within_share", "within 5%", SHARE,
-				.width = 11),
+				 .width = 7),
+	[R_TOP_WITHIN] = COLUMN("top_within_share", "in 5%", SHARE,
+				.width = 7),
 };
 
 static void set_tried(struct table *t, const struct rate_result *rate)
@@ -197,6 +196,22 @@ static void note_window(struct table *t, const struct replay_input *in)
 		     p->later.samples, orphans.samples);
 }
 
+/* What was asked for lies behind the end, which is shown instead. */
+static void note_end(struct table *t, const struct replay_input *in)
+{
+	const struct replay *p = in->replay;
+	const struct replay_options *o = &p->options;
+	bool to = o->to_tick > p->last_tick && o->to_tick < UINT64_C(1) << 63;
+
+	if (!to && o->from_tick <= p->last_tick)
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "past-end");
+	table_printf(t, N_TEXT, "The trace ends before the %s asked for.",
+		     o->span == SPAN_ALL ? "second that was"
+					 : "seconds that were");
+}
+
 static void note_filters(struct table *t, const struct replay_input *in)
 {
 	const struct filters *f = in->filters;
@@ -254,6 +269,7 @@ void build_notes(struct report *r, const struct replay_input *in)
 	note_covers(t, in);
 	note_needed(t, in);
 	note_window(t, in);
+	note_end(t, in);
 	note_pauses(t, in);
 	note_filters(t, in);
 	if (in->replay->sampled) {

@@ -67,6 +67,7 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 	const struct replay *p = in->replay;
 	uint64_t n = p->profile.total.view[VIEW_ALLOCATED].n;
 	struct str *s = &r->head[1];
+	double percent = 100 * num_share(n, p->allocations);
 	char rate[NUM_MAX];
 
 	if (p->sampled) {
@@ -82,9 +83,8 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 			 p->options.unit == UNIT_WORDS ? "words"
 						       : "allocations");
 	str_printf(s, "sampled every %s on average (seed %" PRIu64 "): %"
-		   PRIu64 " samples, %.2g%% of allocations", rate,
-		   p->options.seed, n,
-		   100 * num_share(n, p->allocations));
+		   PRIu64 " samples, %.*g%% of allocations", rate,
+		   p->options.seed, n, percent < 99.5 ? 2 : 3, percent);
 }
 
 /* ---- the plot ---- */

@@ -108,6 +108,17 @@ ok "text says what grew" grep -q '^WHAT GREW .* estimate .* exact ' text
 ok "in 80 columns" sh -c '! grep -q "^.\{81\}" text'
 ok "only growth" "$HEAPCORE" replay --only=growth --csv --growth=0.. \
 	phases.trace
+"$HEAPCORE" replay --rate=64k,512k,2M --seeds=5 --only=rates phases.trace >text
+ok "rates in 80 columns" sh -c '! grep -q "^.\{81\}" text'
+past_end() {
+	"$HEAPCORE" replay "$@" --json phases.trace >past.json &&
+		jq -r '[.notes[] | select(.code == "past-end")] | length' \
+			past.json
+}
+ok "growth in seconds behind the end" test "$(past_end --growth=500..600)" = 1
+ok "a second behind the end" test "$(past_end --at=500)" = 1
+ok "a window behind the end" test "$(past_end --window=500..600)" = 1
+ok "the end itself is none" test "$(past_end --growth=0..)" = 0
 for seed in $(seq 40); do
 	"$HEAPCORE" replay --rate=32k --growth="$span" --only=growth --json \
 		--seed="$seed" phases.trace
