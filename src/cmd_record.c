@@ -351,9 +351,9 @@ static void say_end(const char *path, const struct trace_seal *s,
 	if (s->lost)
 		fprintf(stderr, "heapcore: %s: %" PRIu64 " events in signal "
 			"handlers were missed\n", path, s->lost);
-	fprintf(stderr, "heapcore: %s: %" PRIu64 " %s, %s; next: heapcore "
-		"replay %s\n", path, s->events, sampled ? "events of sampled "
-		"blocks" : "events", size, path);
+	fprintf(stderr, "heapcore: %s: %" PRIu64 " %s, %s on disk; next: "
+		"heapcore replay %s\n", path, s->events, sampled ?
+		"events of sampled blocks" : "events", size, path);
 }
 
 static void say_nothing(const char *path)
