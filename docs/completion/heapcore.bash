@@ -63,7 +63,8 @@ _heapcore()
 			-- "$word"))
 		return ;;
 	--allocator)
-		COMPREPLY=($(compgen -W "glibc" -- "$word"))
+		COMPREPLY=($(compgen -W "glibc pymalloc tcmalloc zend" \
+			-- "$word"))
 		return ;;
 	--rows)
 		COMPREPLY=($(compgen -W "6 20 all" -- "$word"))

@@ -46,7 +46,7 @@ complete -c heapcore -n $analyze -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $analyze -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $analyze -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $analyze -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $analyze -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $analyze -l only -x -a "$sections" -d "These sections"
 complete -c heapcore -n $analyze -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $analyze -l sort -x -d "Order of the rows"
@@ -84,7 +84,7 @@ complete -c heapcore -n $diff -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $diff -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $diff -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $diff -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $diff -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $diff -l only -x \
 	-a "all where changed arenas leaks classes types" -d "These sections"
 complete -c heapcore -n $diff -l rows -x -a "6 20 all" -d "Rows per table"
@@ -103,7 +103,7 @@ complete -c heapcore -n $watch -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $watch -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $watch -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $watch -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $watch -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $watch -s n -l every -x -a "500ms 10s 1m" \
 	-d "From one look to the next"
 complete -c heapcore -n $watch -l count -x -d "End after so many looks"
