@@ -215,7 +215,7 @@ complete -c heapcore -n $tui -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $tui -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $tui -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $tui -l allocator -x -a glibc -d "Do not guess"
+complete -c heapcore -n $tui -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $tui -l color -x -a "auto always never" \
 	-d "When to use colours"
 complete -c heapcore -n $tui -s p -l pid -x -a "(__fish_complete_pids)" \
