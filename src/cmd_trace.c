@@ -238,13 +238,9 @@ static void set_ended(struct table *table, const struct trace_info *info)
 
 static void fill_counts(struct table *table, const struct trace_counts *c)
 {
-	uint64_t blocks = 0, bytes = 0;
+	uint64_t bytes;
 
-	for (unsigned i = 0; i < TRACE_CLASSES; i++) {
-		blocks += c->classes[i].blocks;
-		bytes += c->classes[i].bytes;
-	}
-	table_set(table, INFO_COUNTED, blocks);
+	table_set(table, INFO_COUNTED, trace_counted(c, &bytes));
 	table_set(table, INFO_COUNTED_BYTES, bytes);
 	table_set(table, INFO_COUNTED_FREES, c->frees);
 }

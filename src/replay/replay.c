@@ -54,12 +54,14 @@ void replay_init(struct replay *r, const struct replay_options *options)
 		r->stage = STAGE_INSIDE;
 	profile_init(&r->profile, options->estimator);
 	timeline_init(&r->timeline, options->first_tick);
+	maps_init(&r->maps);
 	set_age_limits(r);
 }
 
 void replay_fini(struct replay *r)
 {
 	live_fini(&r->live);
+	maps_fini(&r->maps);
 	profile_fini(&r->profile);
 	free(r->sites);
 	free(r->lives);
@@ -387,6 +389,13 @@ static inline void do_alloc(struct replay *r, const struct trace_event *e,
 	begin_block(r, e, t);
 }
 
+static void do_map(struct replay *r, const struct trace_event *e)
+{
+	r->mapped = true;
+	maps_event(&r->maps, e);
+	timeline_set(&r->timeline, 2, r->maps.bytes);
+}
+
 static inline void do_event(struct replay *r, const struct trace_event *e)
 {
 	struct replay_thread *t = thread_of(r, e->thread);
@@ -400,7 +409,7 @@ static inline void do_event(struct replay *r, const struct trace_event *e)
 	if (trace_is_alloc(e->kind))
 		do_alloc(r, e, t);
 	else if (__builtin_expect(trace_is_map(e->kind), 0))
-		(*(e->kind == TRACE_MAP ? &r->maps : &r->unmaps))++;
+		do_map(r, e);
 }
 
 /* What events some way ahead will touch.  A macro: see live_bucket_line(). */

@@ -30,6 +30,7 @@
 #include "base/types.h"
 #include "replay/lifetimes.h"
 #include "replay/live.h"
+#include "replay/maps.h"
 #include "replay/timeline.h"
 #include "replay/trace_read.h"
 #include "sampler/profile.h"
@@ -140,7 +141,7 @@ struct replay {
 	struct replay_thread *threads;	/* owned */
 	size_t n_threads;
 	struct profile profile;
-	struct timeline timeline;	/* exact, estimate */
+	struct timeline timeline;	/* exact, estimate, maps */
 	uint64_t n_events, last_tick;
 	uint64_t allocations, allocated_bytes, frees;
 	uint64_t live_bytes, live_blocks;	/* blocks: from finish on */
@@ -154,7 +155,8 @@ struct replay {
 	uint64_t lost_frees;	/* blocks that came where one was live */
 	uint64_t unknown_frees;
 	uint64_t impossible;	/* allocations; passed over */
-	uint64_t maps, unmaps;
+	struct maps maps;	/* what the program mapped itself */
+	bool mapped;		/* such events came */
 	bool sampled;		/* the trace itself holds samples */
 	/* Live at the mark and freed since; owned. */
 	struct replay_block *gone;

@@ -11,7 +11,7 @@
 
 #include "base/types.h"
 
-enum { TIMELINE_STEPS = 1024, TIMELINE_CURVES = 2 };
+enum { TIMELINE_STEPS = 1024, TIMELINE_CURVES = 3 };
 
 struct timeline {
 	uint64_t start;		/* of time */

@@ -281,6 +281,18 @@ void trace_load_counts(struct trace *t, const struct chunk_ref *c)
 	t->info.counted = true;
 }
 
+uint64_t trace_counted(const struct trace_counts *c, uint64_t *ret_bytes)
+{
+	uint64_t blocks = 0;
+
+	*ret_bytes = 0;
+	for (unsigned i = 0; i < TRACE_CLASSES; i++) {
+		blocks += c->classes[i].blocks;
+		*ret_bytes += c->classes[i].bytes;
+	}
+	return blocks;
+}
+
 static uint64_t slot_of(uint64_t key, size_t n_slots)
 {
 	return key * 0x9e3779b97f4a7c15u >> 20 & (n_slots - 1);

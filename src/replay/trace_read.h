@@ -180,6 +180,9 @@ void trace_rewind(struct trace *t);
 const struct trace_info *trace_info(const struct trace *t);
 /* Complete when trace_read() has returned 0. */
 const struct trace_damage *trace_damage(const struct trace *t);
+/* Blocks of all classes; *ret_bytes: what is in them. */
+uint64_t trace_counted(const struct trace_counts *c, uint64_t *ret_bytes);
+
 /* How far reading is, in bytes of the file, for progress. */
 uint64_t trace_position(const struct trace *t);
 

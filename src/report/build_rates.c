@@ -256,6 +256,46 @@ static void note_order(struct table *t, const struct replay *p)
 		     p->unknown_frees, p->lost_frees, p->impossible);
 }
 
+/* What was allocated in all is known even so, if it was counted. */
+static void note_sampled(struct table *t, const struct replay_input *in)
+{
+	const struct trace_info *info = trace_info(in->trace);
+	char bytes[NUM_MAX];
+	uint64_t blocks, sum;
+
+	if (!in->replay->sampled && !info->counted)
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "sampled-recording");
+	if (!info->counted) {
+		table_set_text(t, N_TEXT, "The trace was sampled while it was "
+			       "recorded: exact figures are not known.");
+		return;
+	}
+	blocks = trace_counted(&info->counts, &sum);
+	num_format_size(bytes, sum);
+	table_printf(t, N_TEXT, "The trace was sampled while it was recorded.  "
+		     "What was counted besides: %" PRIu64 " blocks of %s "
+		     "allocated in all, %" PRIu64 " freed.", blocks, bytes,
+		     info->counts.frees);
+}
+
+static void note_mapped(struct table *t, const struct replay *p)
+{
+	char peak[NUM_MAX], now[NUM_MAX], reserved[NUM_MAX];
+
+	if (!p->mapped)
+		return;
+	num_format_size(peak, p->maps.peak_bytes);
+	num_format_size(now, p->maps.bytes);
+	num_format_size(reserved, p->maps.reserved);
+	table_row(t);
+	table_set_text(t, N_CODE, "mapped");
+	table_printf(t, N_TEXT, "Beside the heap, the program had up to %s "
+		     "mapped itself, %s at the end; without access, %s.",
+		     peak, now, reserved);
+}
+
 void build_notes(struct report *r, const struct replay_input *in)
 {
 	const struct trace_damage *d = trace_damage(in->trace);
@@ -272,12 +312,8 @@ void build_notes(struct report *r, const struct replay_input *in)
 	note_end(t, in);
 	note_pauses(t, in);
 	note_filters(t, in);
-	if (in->replay->sampled) {
-		table_row(t);
-		table_set_text(t, N_CODE, "sampled-recording");
-		table_set_text(t, N_TEXT, "The trace was sampled while it was "
-			       "recorded: exact figures are not known.");
-	}
+	note_sampled(t, in);
+	note_mapped(t, in->replay);
 	note_order(t, in->replay);
 	if (d->first[0]) {
 		table_row(t);

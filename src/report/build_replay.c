@@ -168,7 +168,9 @@ static void build_target(struct report *r, const struct replay_input *in)
 
 enum {
 	A_ALLOCATIONS, A_BYTES, A_FREES, A_TEMPORARY, A_TEMPORARY_BYTES,
-	A_LOST_FREES, A_UNKNOWN_FREES, A_IMPOSSIBLE, A_LOST, A_COLUMNS
+	A_LOST_FREES, A_UNKNOWN_FREES, A_IMPOSSIBLE, A_LOST, A_COUNTED,
+	A_COUNTED_BYTES, A_COUNTED_FREES, A_MAPPED, A_MAPPED_PEAK, A_RESERVED,
+	A_COLUMNS
 };
 
 static const struct column totals_columns[A_COLUMNS] = {
@@ -181,6 +183,12 @@ static const struct column totals_columns[A_COLUMNS] = {
 	[A_UNKNOWN_FREES] = COLUMN("unknown_frees", "", COUNT),
 	[A_IMPOSSIBLE] = COLUMN("impossible", "", COUNT),
 	[A_LOST] = COLUMN("lost_events", "", COUNT),
+	[A_COUNTED] = COLUMN("counted_allocations", "", COUNT),
+	[A_COUNTED_BYTES] = COLUMN("counted_bytes", "", BYTES),
+	[A_COUNTED_FREES] = COLUMN("counted_frees", "", COUNT),
+	[A_MAPPED] = COLUMN("mapped_bytes", "", BYTES),
+	[A_MAPPED_PEAK] = COLUMN("mapped_peak_bytes", "", BYTES),
+	[A_RESERVED] = COLUMN("reserved_bytes", "", BYTES),
 };
 
 static void build_totals(struct report *r, const struct replay_input *in)
@@ -200,6 +208,19 @@ static void build_totals(struct report *r, const struct replay_input *in)
 	table_set(t, A_UNKNOWN_FREES, p->unknown_frees);
 	table_set(t, A_IMPOSSIBLE, p->impossible);
 	table_set(t, A_LOST, trace_damage(in->trace)->lost);
+	if (trace_info(in->trace)->counted) {
+		const struct trace_counts *c = &trace_info(in->trace)->counts;
+		uint64_t bytes;
+
+		table_set(t, A_COUNTED, trace_counted(c, &bytes));
+		table_set(t, A_COUNTED_BYTES, bytes);
+		table_set(t, A_COUNTED_FREES, c->frees);
+	}
+	if (p->mapped) {
+		table_set(t, A_MAPPED, p->maps.bytes);
+		table_set(t, A_MAPPED_PEAK, p->maps.peak_bytes);
+		table_set(t, A_RESERVED, p->maps.reserved);
+	}
 }
 
 /* ---- moments ---- */
@@ -268,13 +289,14 @@ static void build_moments(struct report *r, const struct replay_input *in)
 
 /* ---- time line ---- */
 
-enum { L_AT, L_ESTIMATE, L_EXACT, L_COLUMNS };
+enum { L_AT, L_ESTIMATE, L_EXACT, L_MAPPED, L_COLUMNS };
 
 static const struct column line_columns[L_COLUMNS] = {
 	[L_AT] = COLUMN("at_s", "until", SECONDS, .flags = COLUMN_FINE),
 	[L_ESTIMATE] = COLUMN("estimate_bytes", "estimate", BYTES,
 			      .width = 12),
 	[L_EXACT] = COLUMN("exact_bytes", "exact", BYTES, .width = 12),
+	[L_MAPPED] = COLUMN("mapped_bytes", "", BYTES, DATA),
 };
 
 static void build_timeline(struct report *r, const struct replay_input *in)
@@ -294,6 +316,8 @@ static void build_timeline(struct report *r, const struct replay_input *in)
 		table_set(t, L_ESTIMATE, line->max[i][1]);
 		if (in->exact)
 			table_set(t, L_EXACT, line->max[i][0]);
+		if (in->replay->mapped)
+			table_set(t, L_MAPPED, line->max[i][2]);
 	}
 }
 

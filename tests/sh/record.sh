@@ -217,6 +217,10 @@ mapped() {
 		echo "$(cat size) bytes, $(jq .trace.mapped_bytes info)"
 		[ "$(jq .trace.mapped_bytes info)" = "$(cat size)" ] &&
 		jq -e '.trace.live_blocks > 0' info || return
+		"$HEAPCORE" replay --json $f | jq -e --slurpfile i info \
+			'.totals.mapped_bytes == $i[0].trace.mapped_bytes and
+			([.timeline[].mapped_bytes] | max) ==
+				$i[0].trace.mapped_peak_bytes' || return
 	done
 	"$HEAPCORE" record -q -o t.trace -- ./events mappings >size
 	! "$HEAPCORE" trace dump t.trace | grep -w map
@@ -324,6 +328,9 @@ counted() {
 			jq -r '(.classes[] | "\(.from_bytes) \(.blocks) "
 				+ "\(.bytes)"), .trace.counted_frees' info |
 				diff a - || return
+			"$HEAPCORE" replay --json $f | jq -e --slurpfile i info \
+				'.totals.counted_bytes ==
+				$i[0].trace.counted_bytes' || return
 		done
 	done
 }
