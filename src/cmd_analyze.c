@@ -179,7 +179,7 @@ static bool set_sections(struct run *run, struct err *err)
 			       "address: no --only, no --sort");
 	if (a->report.only)
 		return report_parse_sections(o->kind, a->report.only,
-					     &o->sections, err);
+					     a->common.json, &o->sections, err);
 	o->sections = report_default_sections(o->kind, a->common.json);
 	if (a->filter)
 		o->sections |= 1u << SECTION_CLASSES;

@@ -116,6 +116,7 @@ static bool set_sections(struct run *run, struct err *err)
 
 	if (run->args.report.only)
 		return report_parse_sections(o->kind, run->args.report.only,
+					     run->args.common.json,
 					     &o->sections, err);
 	o->sections = report_default_sections(o->kind,
 					      run->args.common.json);

@@ -383,7 +383,7 @@ static bool set_sections(struct run *run, struct err *err)
 		return true;
 	}
 	if (!report_parse_sections(o->kind, run->args.report.only,
-				   &o->sections, err))
+				   run->args.common.json, &o->sections, err))
 		return false;
 	if (report_is_only(o, REPLAY_GROWTH) && !run->args.growth)
 		return err_set(err, ERR_USAGE, "--only=growth needs "

@@ -92,17 +92,17 @@ unsigned report_default_sections(const struct report_kind *kind, bool json)
 }
 
 static unsigned section_bits(const struct report_kind *kind, const char *word,
-			     size_t len)
+			     size_t len, bool json)
 {
-	unsigned ret = 0;
+	bool all = len == 3 && !memcmp(word, "all", 3);
+	unsigned ret = all && json ? report_default_sections(kind, true) : 0;
 
 	for (unsigned i = 0; i < kind->n_sections; i++) {
 		const char *name = kind->sections[i].word;
 
 		if (kind->sections[i].flags & SECTION_NO_WORD)
 			continue;
-		if ((len != 3 || memcmp(word, "all", 3)) &&
-		    (strlen(name) != len || memcmp(word, name, len)))
+		if (!all && (strlen(name) != len || memcmp(word, name, len)))
 			continue;
 		ret |= 1u << i;
 		for (unsigned k = i; k && kind->sections[k - 1].flags &
@@ -129,13 +129,13 @@ static bool unknown_section(const struct report_kind *kind, const char *word,
 }
 
 bool report_parse_sections(const struct report_kind *kind, const char *list,
-			   unsigned *ret, struct err *err)
+			   bool json, unsigned *ret, struct err *err)
 {
 	unsigned sum = 0;
 
 	for (;;) {
 		size_t len = strcspn(list, ",");
-		unsigned bits = section_bits(kind, list, len);
+		unsigned bits = section_bits(kind, list, len, json);
 
 		if (!bits)
 			return unknown_section(kind, list, len, err);

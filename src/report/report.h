@@ -86,9 +86,13 @@ enum { SECTIONS = 25 };
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
 
-/* "where,arenas": bits by section; an unknown word names the others. */
+/*
+ * "where,arenas": bits by section; an unknown word names the others.  "all" has
+ * in JSON what has no word too.
+ */
 bool report_parse_sections(const struct report_kind *kind, const char *list,
-			   unsigned *ret, struct err *err) MUST_CHECK;
+			   bool json, unsigned *ret,
+			   struct err *err) MUST_CHECK;
 
 enum report_format {
 	REPORT_TEXT,

@@ -214,6 +214,10 @@ without_sides() {
 without_sides cores.doc >cores.rest
 without_sides saved.doc >saved.rest
 ok "of cores and of their saved reports: the same" cmp cores.rest saved.rest
+"$HEAPCORE" analyze -q --json --only=all small >all.json || [ $? = 3 ]
+ok "a report of all sections lacks nothing" said "$full" \
+	"10.7M more is in use" diff all.json large
+ok "and nobody says it does" test ! -s err
 ok "standard input" said "$full" "10.7M more is in use" sh -c \
 	'"$HEAPCORE" diff -q - large <small.json'
 ok "a pipe" said "$full" "10.7M more is in use" sh -c \

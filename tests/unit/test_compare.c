@@ -123,7 +123,7 @@ static char *render(const struct compare *c, enum report_format format,
 	options.sections = report_default_sections(&report_diff,
 						   format == REPORT_JSON);
 	if (only)
-		CHECK(report_parse_sections(&report_diff, only,
+		CHECK(report_parse_sections(&report_diff, only, false,
 					    &options.sections, &err));
 	report_init(&r, &options);
 	CHECK(compare_build(&r, c, &err));

@@ -115,13 +115,13 @@ static unsigned sections(const char *list)
 {
 	unsigned ret = 0;
 
-	CHECK(report_parse_sections(&report_analyze, list, &ret, &err));
+	CHECK(report_parse_sections(&report_analyze, list, false, &ret, &err));
 	return ret;
 }
 
 TEST(words_of_only)
 {
-	unsigned ret = 77;
+	unsigned ret = 77, all = 0;
 
 	CHECK_U64(sections("where"), 1u << SECTION_WHERE);
 	CHECK_U64(sections("arenas,where"),
@@ -131,10 +131,17 @@ TEST(words_of_only)
 		  1u << SECTION_CULPRITS);
 	CHECK(sections("all") & 1u << SECTION_SETTINGS);
 	CHECK(!(sections("all") & 1u << SECTION_TARGET));
-	CHECK(!report_parse_sections(&report_analyze, "where,", &ret, &err));
-	CHECK(!report_parse_sections(&report_analyze, "target", &ret, &err));
-	CHECK(!report_parse_sections(&report_analyze, "", &ret, &err));
-	CHECK(!report_parse_sections(&report_analyze, "wher", &ret, &err));
+	CHECK(report_parse_sections(&report_analyze, "all", true, &all, &err));
+	CHECK_U64(all & report_default_sections(&report_analyze, true),
+		  report_default_sections(&report_analyze, true));
+	CHECK(!report_parse_sections(&report_analyze, "where,", false, &ret,
+				     &err));
+	CHECK(!report_parse_sections(&report_analyze, "target", false, &ret,
+				     &err));
+	CHECK(!report_parse_sections(&report_analyze, "", false, &ret,
+				     &err));
+	CHECK(!report_parse_sections(&report_analyze, "wher", false, &ret,
+				     &err));
 	CHECK_U64(ret, 77);
 	CHECK_STR(err.msg, "--only: no section 'wher'");
 	CHECK(strstr(err.hint, "where, standout,"));
