@@ -456,25 +456,16 @@ static size_t extent_behind(const struct heap *h, size_t n, vaddr addr)
 }
 
 void heap_add_rest(struct heap *h, uint32_t arena, enum extent_kind kind,
-		   const struct heap_range *ranges, size_t n)
+		   size_t n, vaddr start, vaddr end)
 {
-	size_t n_old = h->n_extents;
+	for (size_t x = extent_behind(h, n, start); start < end; x++) {
+		vaddr stop = x < n ? min_u64(end, h->extents[x].start) : end;
+		vaddr next = x < n ? h->extents[x].end : end;
 
-	heap_sort(h);
-	for (size_t i = 0; i < n; i++) {
-		vaddr at = ranges[i].start, end = ranges[i].end;
-		size_t x = extent_behind(h, n_old, at);
-
-		for (; at < end; x++) {
-			vaddr stop = x < n_old ?
-				min_u64(end, h->extents[x].start) : end;
-
-			if (stop > at)
-				heap_add_range(h, arena, kind, at, stop);
-			at = x < n_old ? max_u64(at, h->extents[x].end) : end;
-		}
+		if (stop > start)
+			heap_add_range(h, arena, kind, start, stop);
+		start = max_u64(start, next);
 	}
-	heap_sort(h);
 }
 
 void heap_finish(struct heap *h)

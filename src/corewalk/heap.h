@@ -208,11 +208,11 @@ void heap_add_own(struct heap *h, vaddr start, vaddr end);
 void heap_add_range(struct heap *h, uint32_t arena, enum extent_kind kind,
 		    vaddr start, vaddr end);
 /*
- * What of these ranges is in no extent yet; they do not overlap.  Sorts the
- * extents: their indices change.
+ * What of [start, end) is in none of the first n extents, which are sorted:
+ * heap_sort(), then any number of these.
  */
 void heap_add_rest(struct heap *h, uint32_t arena, enum extent_kind kind,
-		   const struct heap_range *ranges, size_t n);
+		   size_t n, vaddr start, vaddr end);
 /* The last tail bytes of a mapping are the allocator's, as is its start. */
 void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 		      vaddr user, unsigned tail);

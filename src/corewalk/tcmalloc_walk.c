@@ -168,10 +168,10 @@ static vaddr *structures(const struct tcmalloc *t, size_t *ret_n)
  */
 static void add_metadata(struct walk *w)
 {
-	struct heap_range *ranges = NULL;
-	size_t n, n_ranges = 0, cap = 0;
+	size_t n, n_extents = w->heap->n_extents;
 	vaddr *at = structures(w->t, &n);
 
+	heap_sort(w->heap);
 	for (size_t i = 0; i < n;) {
 		vaddr start = at[i], end;
 
@@ -179,13 +179,10 @@ static void add_metadata(struct walk *w)
 			end = at[i++] + PAGE;
 		while (i < n && at[i] <= end + METADATA_STEP &&
 		       space_run_end(w->sp, start) > at[i]);
-		end = min_u64(end, space_run_end(w->sp, start));
-		if (end > start)
-			MEM_PUSH(ranges, n_ranges, cap) =
-				(struct heap_range){ start, end };
+		heap_add_rest(w->heap, w->arena, EXTENT_OVERHEAD, n_extents,
+			      start, min_u64(end, space_run_end(w->sp,
+								start)));
 	}
-	heap_add_rest(w->heap, w->arena, EXTENT_OVERHEAD, ranges, n_ranges);
-	free(ranges);
 	free(at);
 }
 

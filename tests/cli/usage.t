@@ -137,9 +137,9 @@ $ heapcore analyze --csv --json core
 ? 2
 
 # an allocator that is not known
-$ heapcore analyze --allocator=jemalloc core
-! heapcore: --allocator: 'jemalloc' is not known
-!   Known are glibc, pymalloc, tcmalloc, zend.
+$ heapcore analyze --allocator=mimalloc core
+! heapcore: --allocator: 'mimalloc' is not known
+!   Known are glibc, jemalloc, pymalloc, tcmalloc, zend.
 ? 2
 
 # an address

@@ -6,7 +6,8 @@
  * is in use ("A bytes"), then dies by SIGABRT.
  *
  * Workloads: one (a thread), many (8 threads, three have ended, blocks freed
- * by others), empty (nearly all freed again), large (blocks of many pages).
+ * by others), empty (nearly all freed again), large (blocks of many pages),
+ * flushed (as one, but jemalloc's thread cache is emptied).
  */
 #define _GNU_SOURCE	/* RTLD_DEFAULT */
 #include <dlfcn.h>
@@ -132,13 +133,13 @@ static void many_threads(void)
 	pthread_barrier_wait(&go_on);
 }
 
+static int (*mallctl)(const char *, void *, size_t *, void *, size_t);
+
 /* What is in use by the allocator's own account; 0: it has none. */
 static size_t account(void)
 {
 	int (*property)(const char *, size_t *) = dlsym(RTLD_DEFAULT,
 		"MallocExtension_GetNumericProperty");
-	int (*mallctl)(const char *, void *, size_t *, void *, size_t) =
-		dlsym(RTLD_DEFAULT, "mallctl");
 	size_t value = 0, n = sizeof(value);
 	uint64_t epoch = 1;
 
@@ -193,6 +194,7 @@ int main(int argc, char **argv)
 
 	if (!f)
 		return 2;
+	mallctl = dlsym(RTLD_DEFAULT, "mallctl");
 	/* What looking up names keeps must not take a block of ours later. */
 	account();
 	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
@@ -202,6 +204,8 @@ int main(int argc, char **argv)
 		many_threads();
 	else
 		one_thread(!strcmp(argv[2], "empty") ? 2 : 60);
+	if (!strcmp(argv[2], "flushed") && mallctl)
+		mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 	tell(f);
 	fprintf(f, "A %zu\n", account());
 	fflush(f);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * jemalloc as a struct allocator: jemalloc.h has the vocabulary,
+ * jemalloc_find.c and jemalloc_cache.c the discovery, jemalloc_walk.c the
+ * walk.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "corewalk/alloc.h"
+#include "corewalk/jemalloc.h"
+
+extern const struct allocator alloc_jemalloc;
+
+struct je_sighting {
+	struct jemalloc *all;
+	size_t n;
+};
+
+static const char *const state_names[BLOCK_STATES] = {
+	[BLOCK_CACHED] = "thread-cache",
+	[BLOCK_BINNED] = "slab",
+	[BLOCK_UNSORTED] = "dirty",
+	[BLOCK_UNLISTED] = "muzzy",
+	[BLOCK_TOP] = "retained",
+};
+
+static void je_probe(struct space *sp, struct sighting *ret)
+{
+	struct je_sighting *s;
+	struct jemalloc *all;
+	size_t n = je_find(sp, &all, ret->text, sizeof(ret->text));
+
+	if (!n)
+		return;
+	s = mem_zalloc(sizeof(*s));
+	*s = (struct je_sighting){ all, n };
+	ret->priv = s;
+	ret->score = 100;
+}
+
+static void je_drop(struct sighting *at)
+{
+	struct je_sighting *s = at->priv;
+
+	if (!s)
+		return;
+	je_free(s->all, s->n);
+	free(s);
+	at->priv = NULL;
+}
+
+static char *evidence_text(const struct jemalloc *j)
+{
+	const char *name = j->sp->files[j->module->file].name;
+	const char *slash = strrchr(name, '/');
+	struct str s;
+
+	str_init(&s);
+	str_printf(&s, "radix tree 0x%" PRIx64 " in %s, by structure: %zu of "
+		   "%zu extents agree with it, their bitmaps and size classes "
+		   "%u bytes apart, %zu entries odd; %zu thread cache%s, %zu "
+		   "base block%s", j->root, slash ? slash + 1 : name,
+		   j->n_agree, j->n_extents, j->quantum, j->n_odd,
+		   j->n_caches, j->n_caches == 1 ? "" : "s", j->n_bases,
+		   j->n_bases == 1 ? "" : "s");
+	return str_take(&s);
+}
+
+static void je_walk_all(struct space *sp, struct sighting *at,
+			struct heap *heap, struct progress *progress)
+{
+	struct je_sighting *s = at->priv;
+
+	(void)sp;
+	(void)progress;
+	for (size_t i = 0; i < s->n; i++) {
+		struct jemalloc *j = &s->all[i];
+		char *evidence = evidence_text(j);
+		uint32_t allocator = heap_add_allocator(heap, "jemalloc",
+							j->layout->release,
+							evidence);
+
+		free(evidence);
+		heap_name_states(heap, allocator, state_names);
+		je_walk(j, heap, allocator);
+	}
+}
+
+const struct allocator alloc_jemalloc = {
+	.name = "jemalloc",
+	.summary = "jemalloc 5.1 to 5.3",
+	.probe = je_probe,
+	.walk = je_walk_all,
+	.drop = je_drop,
+};

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finding jemalloc without symbols.  The root of its radix tree is an array
+ * in the bss of the library or program.  A word there that points to an array
+ * of pointers to extents' structures, each of which says that it belongs at
+ * that place, votes for where the root begins.  Which release and which size
+ * classes it has is what the most extents agree with: the tree, the structure,
+ * the bitmap and the size of an extent say the same things.
+ */
+#include "corewalk/jemalloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "corewalk/words.h"
+
+enum {
+	ROOT_BYTES = 8 << JE_ROOT_BITS,
+	LEAF_BYTES = 8 << JE_LEAF_BITS,
+	LEAF_MASK = (1 << JE_LEAF_BITS) - 1,
+	PAGE_SHIFT = 12,
+	ADDR_BITS = 48,
+	TRIED_ENTRIES = 64,		/* of a leaf, for votes */
+	MIN_VOTES = 2,
+	MAX_BAD = 4,
+	LEAF_PIECE = 1024,		/* of one that may be none */
+	MAX_CANDIDATES = 64,
+	TRIED_CANDIDATES = 8,
+	TRIED_EXTENTS = 4096,		/* for the layout */
+	VOTE_BUDGET = 64 << 20,		/* bytes read */
+
+	/* An extent's structure. */
+	EXTENT_READ = 128,
+	ADDR_WORD = 1, SIZE_WORD = 2, BITMAP_WORD = 8,
+	SLAB_BIT = 12,
+	FREE_BITS = 10,
+
+	SMALL_MAX = 14336,		/* for pages of 4 KiB */
+	TOP_BIT = 62,			/* of the largest class */
+};
+
+#define ENTRY_ADDR UINT64_C(0x0000ffffffffffc0)
+#define MAX_ADDR (UINT64_C(1) << 47)
+
+static const struct je_layout layouts[] = {
+	{ .release = "jemalloc 5.3", .state_shift = 17, .state_bits = 3,
+	  .class_shift = 20, .free_shift = 28, .alignment = 128,
+	  .entry_state_shift = 2, .entry_flags = 0x1f,
+	  .bins_have_heads = true },
+	{ .release = "jemalloc 5.1 to 5.2", .state_shift = 16,
+	  .state_bits = 2, .class_shift = 18, .free_shift = 26,
+	  .alignment = 64, .entry_flags = 1 },
+};
+
+/* ---- size classes ---- */
+
+/* Four a doubling, the first ones the quantum apart: src/sc.c. */
+static void make_classes(struct jemalloc *j, unsigned quantum)
+{
+	unsigned n = 0, lg = quantum == 8 ? 3 : 4;
+
+	j->quantum = quantum;
+	if (quantum > 8)
+		j->size[n++] = 8;
+	for (unsigned i = 1; i <= 4; i++)
+		j->size[n++] = i * quantum;
+	for (unsigned base = lg + 2; base <= TOP_BIT; base++)
+		for (uint64_t i = 1; i <= 4; i++)
+			if (base < TOP_BIT || i < 4)
+				j->size[n++] = (UINT64_C(1) << base) +
+					(i << (base - 2));
+	j->n_classes = n;
+	j->n_small = 0;
+	while (j->size[j->n_small] <= SMALL_MAX)
+		j->n_small++;
+}
+
+/* ---- extents ---- */
+
+static uint64_t bits(uint64_t word, unsigned shift, unsigned n)
+{
+	return word >> shift & ((UINT64_C(1) << n) - 1);
+}
+
+/* Is the bitmap as it says, and nothing set behind the last region? */
+static bool slab_agrees(const struct jemalloc *j, const struct je_extent *x,
+			const uint64_t *bitmap)
+{
+	uint64_t n, in_last, found = 0;
+
+	if (x->class >= j->n_small || x->user != x->start)
+		return false;
+	n = x->bytes / j->size[x->class];
+	if (!n || n > JE_MAX_REGIONS)
+		return false;
+	for (uint64_t i = 0; i < n; i += 64)
+		found += (uint64_t)__builtin_popcountll(bitmap[i / 64]);
+	in_last = n % 64;
+	return found == x->free &&
+	       (!in_last || !(bitmap[n / 64] >> in_last));
+}
+
+/* A sampled small block has a whole large extent. */
+static bool large_agrees(const struct jemalloc *j, const struct je_extent *x)
+{
+	uint64_t size;
+
+	if (x->class >= j->n_classes)
+		return false;
+	size = j->size[x->class];
+	return size <= x->bytes && x->user - x->start <= x->bytes - size &&
+	       (x->class < j->n_small || x->bytes - size <= JE_PAGE);
+}
+
+/* Does the rest of what an extent says fit, and the tree's entry to it? */
+static bool agrees(const struct jemalloc *j, const struct je_extent *x,
+		   uint64_t entry, const uint64_t *word)
+{
+	const struct je_layout *l = j->layout;
+
+	if (l->entry_state_shift &&
+	    bits(entry, l->entry_state_shift, l->state_bits) != x->state)
+		return false;
+	/* What is left in a free one's entry is from when it was in use. */
+	if (x->state != JE_ACTIVE || x->class == j->n_classes)
+		return x->class == j->n_classes;
+	if (entry >> ADDR_BITS != x->class || (entry & 1) != x->slab)
+		return false;
+	return x->slab ? slab_agrees(j, x, word + BITMAP_WORD) :
+		large_agrees(j, x);
+}
+
+/* The extent that starts at page, by the tree's entry for it. */
+static bool read_extent(const struct jemalloc *j, uint64_t entry,
+			uint64_t page, struct je_extent *ret)
+{
+	const struct je_layout *l = j->layout;
+	vaddr addr = entry & ENTRY_ADDR;
+	uint64_t word[EXTENT_READ / 8];
+
+	if (addr & (l->alignment - 1) ||
+	    entry & (l->alignment - 1) & ~l->entry_flags ||
+	    space_read(j->sp, addr, word, sizeof(word)) != sizeof(word) ||
+	    word[ADDR_WORD] >> PAGE_SHIFT != page ||
+	    word[ADDR_WORD] >= MAX_ADDR)
+		return false;
+	*ret = (struct je_extent){
+		.addr = addr, .start = page << PAGE_SHIFT,
+		.user = word[ADDR_WORD],
+		.bytes = word[SIZE_WORD] & ~(uint64_t)(JE_PAGE - 1),
+		.arena = bits(word[0], 0, 12),
+		.slab = bits(word[0], SLAB_BIT, 1),
+		.state = (uint8_t)bits(word[0], l->state_shift,
+				       l->state_bits),
+		.class = (uint8_t)bits(word[0], l->class_shift, 8),
+		.free = (uint16_t)bits(word[0], l->free_shift, FREE_BITS),
+	};
+	ret->agrees = agrees(j, ret, entry, word);
+	return ret->bytes && ret->bytes < MAX_ADDR &&
+	       ret->state <= JE_MERGING &&
+	       space_mapped(j->sp, ret->start, ret->bytes);
+}
+
+/* Entries inside an extent lead to it again: go from extent to extent. */
+static bool read_leaf(struct jemalloc *j, struct words *w, uint64_t high,
+		      vaddr leaf, uint64_t *next, uint64_t *budget,
+		      size_t max)
+{
+	vaddr at;
+	uint64_t entry;
+
+	words_init(w, j->sp, leaf, leaf + LEAF_BYTES, WORDS_BUFFER, budget);
+	while (words_next(w, &at, &entry)) {
+		uint64_t page = high << JE_LEAF_BITS | (at - leaf) / 8;
+		struct je_extent x;
+
+		if (page < *next || !(entry & ENTRY_ADDR))
+			continue;
+		if (j->n_extents + j->n_odd >= max)
+			return false;
+		if (!read_extent(j, entry, page, &x)) {
+			j->n_odd++;
+			continue;
+		}
+		MEM_PUSH(j->extents, j->n_extents, j->cap_extents) = x;
+		j->n_agree += x.agrees;
+		*next = page + (x.bytes >> PAGE_SHIFT);
+	}
+	return true;
+}
+
+bool je_read_extents(struct jemalloc *j, size_t max)
+{
+	struct words *roots = mem_alloc(sizeof(*roots));
+	struct words *entries = mem_alloc(sizeof(*entries));
+	uint64_t budget = 64 * MIB, next = 0, leaf;
+	vaddr at;
+
+	/* Each leaf is memory of its own, however many the root names. */
+	for (size_t i = 0; i < j->sp->n_segs; i++)
+		budget += j->sp->segs[i].avail;
+	words_init(roots, j->sp, j->root, j->root + ROOT_BYTES, WORDS_BUFFER,
+		   &budget);
+	while (words_next(roots, &at, &leaf)) {
+		MEM_PUSH(j->leaves, j->n_leaves, j->cap_leaves) = leaf;
+		if (!read_leaf(j, entries, (at - j->root) / 8, leaf, &next,
+			       &budget, max))
+			break;
+	}
+	free(roots);
+	free(entries);
+	return j->n_extents != 0;
+}
+
+const struct je_extent *je_extent_at(const struct jemalloc *j, vaddr addr)
+{
+	size_t lo = 0, hi = j->n_extents;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (j->extents[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && addr - j->extents[lo - 1].start <
+		j->extents[lo - 1].bytes ? &j->extents[lo - 1] : NULL;
+}
+
+static void drop_extents(struct jemalloc *j)
+{
+	free(j->extents);
+	free(j->leaves);
+	j->extents = NULL;
+	j->leaves = NULL;
+	j->n_extents = j->cap_extents = j->n_leaves = j->cap_leaves = 0;
+	j->n_agree = j->n_odd = 0;
+}
+
+/* ---- candidates ---- */
+
+struct candidate {
+	vaddr root;
+	unsigned votes;
+};
+
+struct finder {
+	struct space *sp;
+	const struct module *module;
+	vaddr lo, hi;
+	struct candidate all[MAX_CANDIDATES];
+	size_t n;
+	struct words outer, leaf;
+	uint64_t budget, leaf_budget;
+};
+
+static void add_vote(struct finder *f, vaddr root)
+{
+	size_t i = 0;
+
+	while (i < f->n && f->all[i].root != root)
+		i++;
+	if (i == MAX_CANDIDATES)
+		return;
+	if (i == f->n)
+		f->all[f->n++] = (struct candidate){ root, 0 };
+	f->all[i].votes++;
+}
+
+/* Is what word at points to a leaf?  Its entries say for which place. */
+static void try_leaf(struct finder *f, vaddr at, vaddr leaf)
+{
+	unsigned bad = 0;
+	vaddr addr, root;
+	uint64_t entry, start;
+
+	if (!space_mapped(f->sp, leaf, LEAF_BYTES))
+		return;
+	words_init(&f->leaf, f->sp, leaf, leaf + LEAF_BYTES, LEAF_PIECE,
+		   &f->leaf_budget);
+	for (int i = 0; i < TRIED_ENTRIES && bad < MAX_BAD &&
+	     words_next(&f->leaf, &addr, &entry); i++) {
+		/* Where there was an extent its class is left. */
+		if (!(entry & ENTRY_ADDR) && entry >> ADDR_BITS)
+			continue;
+		if (!space_u64(f->sp, (entry & ENTRY_ADDR) + 8 * ADDR_WORD,
+			       &start) || start >= MAX_ADDR) {
+			bad++;
+			continue;
+		}
+		start >>= PAGE_SHIFT;
+		/* All pages of a slab lead to it. */
+		if ((start & LEAF_MASK) != (addr - leaf) / 8)
+			continue;
+		root = at - 8 * (start >> JE_LEAF_BITS);
+		if (root >= f->lo && root + ROOT_BYTES <= f->hi)
+			add_vote(f, root);
+	}
+}
+
+static void collect_votes(struct finder *f)
+{
+	vaddr at;
+	uint64_t word, last = 0;
+
+	f->n = 0;
+	f->budget = f->leaf_budget = VOTE_BUDGET;
+	words_init(&f->outer, f->sp, f->lo, f->hi, WORDS_BUFFER, &f->budget);
+	while (words_next(&f->outer, &at, &word)) {
+		const struct seg *seg;
+
+		if (word & 63 || word == last || word >= MAX_ADDR)
+			continue;
+		seg = space_seg(f->sp, word);
+		if (seg && space_seg_anon(seg) && seg->flags & SEG_W &&
+		    (word < f->lo || word >= f->hi))
+			try_leaf(f, at, word);
+		last = word;
+	}
+}
+
+static int most_votes(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->votes != y->votes)
+		return x->votes > y->votes ? -1 : 1;
+	return (x->root > y->root) - (x->root < y->root);
+}
+
+/* The layout and the size classes that the first extents agree with. */
+static bool elect_layout(struct jemalloc *j)
+{
+	const struct je_layout *best = NULL;
+	unsigned quantum = 0;
+	size_t most = 0;
+
+	for (size_t i = 0; i < countof(layouts); i++)
+		for (unsigned q = 8; q <= 16; q += 8) {
+			j->layout = &layouts[i];
+			make_classes(j, q);
+			je_read_extents(j, TRIED_EXTENTS);
+			if (j->n_agree > most && j->n_odd * 8 < j->n_agree &&
+			    j->n_agree * 8 > j->n_extents * 7) {
+				most = j->n_agree;
+				best = j->layout;
+				quantum = q;
+			}
+			drop_extents(j);
+		}
+	if (!best)
+		return false;
+	j->layout = best;
+	make_classes(j, quantum);
+	return true;
+}
+
+static bool elect(struct finder *f, struct jemalloc *ret, char *near,
+		  size_t near_size)
+{
+	qsort(f->all, f->n, sizeof(*f->all), most_votes);
+	for (size_t i = 0; i < f->n && i < TRIED_CANDIDATES; i++) {
+		if (f->all[i].votes < MIN_VOTES)
+			break;
+		*ret = (struct jemalloc){
+			.sp = f->sp, .module = f->module, .lo = f->lo,
+			.hi = f->hi, .root = f->all[i].root,
+			.votes = f->all[i].votes,
+		};
+		if (elect_layout(ret) && je_read_extents(ret, SIZE_MAX))
+			return true;
+		drop_extents(ret);
+	}
+	if (f->n && f->all[0].votes >= MIN_VOTES)
+		snprintf(near, near_size, "0x%llx is like the root of its "
+			 "radix tree, %u entries fit, but what the extents "
+			 "say fits no layout known here",
+			 (unsigned long long)f->all[0].root,
+			 f->all[0].votes);
+	return false;
+}
+
+size_t je_find(struct space *sp, struct jemalloc **ret, char *near,
+	       size_t near_size)
+{
+	struct finder *f = mem_zalloc(sizeof(*f));
+	struct jemalloc *all = NULL, j;
+	size_t n = 0, cap = 0;
+
+	f->sp = sp;
+	for (size_t i = 0; sp->word == 8 && i < sp->n_modules; i++) {
+		size_t seg = space_first_seg(sp, sp->modules[i].start);
+
+		f->module = &sp->modules[i];
+		while (words_module_range(sp, f->module, &seg, &f->lo,
+					  &f->hi)) {
+			if (f->hi - f->lo < ROOT_BYTES)
+				continue;
+			collect_votes(f);
+			if (!elect(f, &j, near, near_size))
+				continue;
+			je_find_caches(&j);
+			je_find_bases(&j);
+			MEM_PUSH(all, n, cap) = j;
+			break;
+		}
+	}
+	free(f);
+	*ret = all;
+	return n;
+}
+
+void je_free(struct jemalloc *all, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		drop_extents(&all[i]);
+		free(all[i].caches);
+		free(all[i].bases);
+	}
+	free(all);
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+# jemalloc preloaded into a program that knows its own blocks, and in real
+# ones: see truth/spans.c.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+cd "$TMP"
+command -v python3 >/dev/null || skip_all "no python3"
+command -v jq >/dev/null || skip_all "no jq"
+library=$(/sbin/ldconfig -p |
+	sed -n 's,.*libjemalloc.so.2 .*x86-64.* => ,,p' | head -n 1)
+[ "$library" ] || skip_all "no libjemalloc.so.2"
+
+# report STATUS: blocks.json and report.json of core.
+report() {
+	status=0
+	"$HEAPCORE" analyze -q --json core >report.json || status=$?
+	"$HEAPCORE" analyze -q --json --blocks core >blocks.json || :
+	echo "status $status"
+	[ "$status" = "$1" ] || { jq .findings report.json; return 1; }
+	jq -e '([.where[].bytes] | add) == .target.private_bytes' report.json
+}
+
+# whole WORKLOAD SEED: jemalloc counts what is in thread caches as allocated.
+whole() {
+	make_core core env LD_PRELOAD="$library" "$TMP/spans" \
+		"$TMP/truth.txt" "$1" "$2" || return 1
+	report 0 &&
+	"$SRC/tests/truth/spans_compare" truth.txt blocks.json report.json \
+		jemalloc 0 $([ "$1" = flushed ] || echo cached)
+}
+
+ok "build" $CC -O1 -o spans "$SRC/tests/truth/spans.c" -pthread -ldl
+[ -x spans ] || finish
+for workload in one many empty large flushed; do
+	ok "$workload" whole $workload 11
+done
+
+real() {
+	make_core core env LD_PRELOAD="$library" "$@" || return 1
+	report 0 && jq -e '[.allocators[].name] == ["jemalloc"] and
+		.findings == [] and .allocators[0].used_blocks > 50000' \
+		report.json
+}
+ok "perl" real /usr/bin/perl -e '%h = map { $_ => [1, "x" x ($_ % 90)] }
+	1 .. 60000; kill 6, $$'
+
+# redis prints what jemalloc counts, and has some more blocks while it does.
+redis() {
+	mkdir -p redis
+	(
+		cd redis
+		ulimit -c unlimited
+		exec redis-server --port 0 --unixsocket "$TMP/redis/socket" \
+			--save '' --appendonly no --daemonize no \
+			--activedefrag no --crash-log-enabled no
+	) >redis.log 2>&1 &
+	pid=$!
+	while [ -e "/proc/$pid" ] && ! redis-cli -s redis/socket ping 2>&1 |
+			grep -q PONG; do
+		sleep 0.05
+	done
+	redis-cli -s redis/socket debug populate 100000 key 40 &&
+	redis-cli -s redis/socket memory malloc-stats |
+		sed -n 's/^Allocated: \([0-9]*\).*/\1/p' >said &&
+	core_of core "$pid" ABRT || { kill "$pid"; return 1; }
+	cat said
+	report 0 && jq -e --argjson said "$(cat said)" '
+		.allocators[0] | .name == "jemalloc" and
+		((.used_bytes + .cached_bytes - $said | fabs) <= 65536)' \
+		report.json
+}
+if command -v redis-server >/dev/null && command -v redis-cli >/dev/null &&
+   ldd "$(command -v redis-server)" | grep -q libjemalloc; then
+	ok "redis" redis
+else
+	skip "redis" "no redis-server with libjemalloc"
+fi
+finish
