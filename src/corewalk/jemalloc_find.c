@@ -44,11 +44,11 @@ enum {
 #define MAX_ADDR (UINT64_C(1) << 47)
 
 static const struct je_layout layouts[] = {
-	{ .release = "jemalloc 5.3", .state_shift = 17, .state_bits = 3,
+	{ .release = "5.3", .state_shift = 17, .state_bits = 3,
 	  .class_shift = 20, .free_shift = 28, .alignment = 128,
 	  .entry_state_shift = 2, .entry_flags = 0x1f,
 	  .bins_have_heads = true },
-	{ .release = "jemalloc 5.1 to 5.2", .state_shift = 16,
+	{ .release = "5.1 to 5.2", .state_shift = 16,
 	  .state_bits = 2, .class_shift = 18, .free_shift = 26,
 	  .alignment = 64, .entry_flags = 1 },
 };
@@ -106,7 +106,7 @@ static bool large_agrees(const struct jemalloc *j, const struct je_extent *x)
 {
 	uint64_t size;
 
-	if (x->class >= j->n_classes)
+	if (x->class >= j->n_classes || x->user & 7)
 		return false;
 	size = j->size[x->class];
 	return size <= x->bytes && x->user - x->start <= x->bytes - size &&

@@ -19,6 +19,7 @@ enum {
 	MAX_BINS = 128,			/* of a thread cache */
 	MAX_NOTES = 20,
 	MAX_STACK = 1 << 16,		/* bytes of one bin's */
+	MAX_FAILURES = 1 << 20,
 };
 
 struct walk {
@@ -29,6 +30,7 @@ struct walk {
 	uint32_t arena[JE_ARENAS];	/* index + 1; 0: not met yet */
 	uint32_t *extent;		/* owned; of each extent's block */
 	size_t notes;
+	size_t failures;	/* pointers in caches to no block */
 };
 
 static uint32_t arena_of(struct walk *w, unsigned index)
@@ -282,12 +284,14 @@ static void walk_bin(struct walk *w, uint32_t cache, unsigned class,
 	struct thread_cache *c = &w->heap->caches[cache];
 	uint64_t found = 0;
 
-	for (uint64_t i = 0; i < b->n; i++) {
+	for (uint64_t i = 0; i < b->n && w->failures < MAX_FAILURES; i++) {
 		uint64_t addr;
 
 		if (!space_u64(w->sp, b->items + 8 * i, &addr) ||
-		    !take(w, addr, class))
+		    !take(w, addr, class)) {
+			w->failures++;
 			continue;
+		}
 		MEM_PUSH(w->heap->cached, w->heap->n_cached,
 			 w->heap->cap_cached) =
 			(struct cached){ addr, cache, class };
