@@ -24,7 +24,7 @@ ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill d
 	census_scan census_name php census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
-	trace_import trace_heaptrack maps live lifetimes timeline pauses pauses_read size_class models filters replay rates
+	trace_import trace_heaptrack trace_memtrace maps live lifetimes timeline pauses pauses_read size_class models filters replay rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \

@@ -105,6 +105,16 @@ void import_event(struct import *im, unsigned kind, vaddr addr,
 	im->events++;
 }
 
+void import_sample(struct import *im, const struct trace_event *e)
+{
+	struct trace_event copy = *e;
+
+	copy.tick = im->tick++;
+	copy.thread = im->thread;
+	trace_writer_event(im->out, &copy);
+	im->events++;
+}
+
 void import_time(struct import *im, uint64_t ns)
 {
 	im->tick = max_u64(im->tick, ns);
@@ -291,13 +301,15 @@ static const struct {
 	const char *name, *start;
 	void (*run)(struct import *im);
 	bool own_threads;
+	bool sampled;
 } formats[] = {
-	{ "heaptrack", "v ", import_heaptrack, false },
-	{ "mtrace", "= Start", import_mtrace, false },
-	{ "mtrace", "@ ", import_mtrace, false },
-	{ "CSV", "op,", import_csv, true },
-	{ "CSV", "malloc,", import_csv, true },
-	{ "CSV", "calloc,", import_csv, true },
+	{ "heaptrack", "v ", import_heaptrack, false, false },
+	{ "memtrace", "\xc1\x1f\xfc\xc1", import_memtrace, false, true },
+	{ "mtrace", "= Start", import_mtrace, false, false },
+	{ "mtrace", "@ ", import_mtrace, false, false },
+	{ "CSV", "op,", import_csv, true, false },
+	{ "CSV", "malloc,", import_csv, true, false },
+	{ "CSV", "calloc,", import_csv, true, false },
 };
 
 static bool run(struct import *im, size_t format, const char *out,
@@ -307,6 +319,7 @@ static bool run(struct import *im, size_t format, const char *out,
 	const struct trace_thread only = { 0, 0, { "", 0 }, 0 };
 	struct trace_row end = { 0, { TRACE_END_IMPORT, 0, 0, 0 } };
 
+	head.flags = formats[format].sampled ? TRACE_SAMPLED : 0;
 	im->out = trace_writer_new(out, force, &head, err);
 	if (!im->out)
 		return false;
@@ -329,7 +342,7 @@ static bool detect(struct import *im, size_t *ret, struct err *err)
 			return true;
 		}
 	err_set(err, ERR_FORMAT, "%s: of no known format; looked for "
-		"heaptrack, mtrace, CSV", im->in->path);
+		"heaptrack, memtrace, mtrace, CSV", im->in->path);
 	return starts_with(im, TRACE_MAGIC) ?
 		err_hint(err, "It is a trace already.") : false;
 }

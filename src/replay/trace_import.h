@@ -3,6 +3,7 @@
  * Traces of other tools, as ours:
  *
  *	heaptrack, raw (heaptrack --raw) and interpreted; 1.2 to 1.5
+ *	memtrace of OCaml, versions 2 and 3: samples
  *	mtrace(3) of the GNU C library, text
  *	CSV: op,address,size[,thread[,ns]], with op malloc, free, realloc...
  *
