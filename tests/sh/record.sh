@@ -425,8 +425,34 @@ if command -v heaptrack >/dev/null && command -v zstd >/dev/null; then
 			select(.kind == "free").events][0])"' | diff a -
 	}
 	ok "heaptrack's files" heaptracks
+
+	# What heaptrack_print says of a file is what a replay of it says.
+	printed() {
+		# A line of its file would be cut by a newline in here.
+		heaptrack -o i /usr/bin/perl -e \
+			'for (1 .. 9000) { $h{$_} = "x$_"; delete $h{$_ - 500} }' \
+			>/dev/null 2>&1
+		heaptrack_print -f i.zst 2>/dev/null >print
+		"$HEAPCORE" trace convert -q -o i.trace i.zst &&
+		"$HEAPCORE" replay --json i.trace | jq -r '
+			.totals.allocations, .peak.exact_bytes,
+			.end.exact_bytes' |
+		awk 'NR > 1 {
+			for (u = 0; $1 >= 1000; u++)
+				$1 /= 1000
+			$0 = sprintf("%.2f%s", $1, substr("BKMG", u + 1, 1))
+		}
+		{ print }' >a
+		sed -n 's/^calls to allocation functions: \([0-9]*\).*/\1/p
+			s/^peak heap memory consumption: //p
+			s/^total memory leaked: //p' print >b
+		cat a
+		[ "$(wc -l <b)" = 3 ] && diff a b
+	}
+	ok "heaptrack_print's figures" printed
 else
 	skip "heaptrack's files" "no heaptrack"
+	skip "heaptrack_print's figures" "no heaptrack"
 fi
 
 mtraces() {
