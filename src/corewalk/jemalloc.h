@@ -38,6 +38,8 @@ struct je_layout {
 	unsigned entry_state_shift;	/* in a leaf's entry; 0: not there */
 	uint64_t entry_flags;		/* low bits that an entry may have */
 	bool bins_have_heads;		/* thread caches as in 5.3 */
+	/* For 57 bits of address: three levels, and entries of 16 bytes. */
+	bool wide;
 };
 
 struct je_extent {
@@ -80,8 +82,6 @@ struct jemalloc {
 	struct heap_range *bases;	/* owned; base blocks by address */
 	size_t n_bases, cap_bases;
 };
-
-enum { JE_LEAF_BITS = 18, JE_ROOT_BITS = 18 };	/* 48 bits of address */
 
 /*
  * All instances: one a module that has one.  The caller frees them with

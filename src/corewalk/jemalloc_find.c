@@ -16,9 +16,9 @@
 #include "corewalk/words.h"
 
 enum {
-	ROOT_BYTES = 8 << JE_ROOT_BITS,
-	LEAF_BYTES = 8 << JE_LEAF_BITS,
-	LEAF_MASK = (1 << JE_LEAF_BITS) - 1,
+	NARROW_BITS = 18, WIDE_BITS = 15,	/* of a page, at each level */
+	META_FLAGS_BITS = 5,		/* in a wide entry, before the class */
+	TRIED_LEAVES = 16,		/* of a node, for votes */
 	PAGE_SHIFT = 12,
 	ADDR_BITS = 48,
 	TRIED_ENTRIES = 64,		/* of a leaf, for votes */
@@ -43,7 +43,26 @@ enum {
 #define ENTRY_ADDR UINT64_C(0x0000ffffffffffc0)
 #define MAX_ADDR (UINT64_C(1) << 47)
 
+static unsigned level_bits(bool wide)
+{
+	return wide ? WIDE_BITS : NARROW_BITS;
+}
+
+static uint64_t node_bytes(bool wide)
+{
+	return UINT64_C(8) << level_bits(wide);
+}
+
+static uint64_t leaf_bytes(bool wide)
+{
+	return node_bytes(wide) << wide;
+}
+
 static const struct je_layout layouts[] = {
+	{ .release = "5.3", .state_shift = 17, .state_bits = 3,
+	  .class_shift = 20, .free_shift = 28, .alignment = 128,
+	  .entry_state_shift = 2, .entry_flags = 0x1f,
+	  .bins_have_heads = true, .wide = true },
 	{ .release = "5.3", .state_shift = 17, .state_bits = 3,
 	  .class_shift = 20, .free_shift = 28, .alignment = 128,
 	  .entry_state_shift = 2, .entry_flags = 0x1f,
@@ -162,19 +181,46 @@ static bool read_extent(const struct jemalloc *j, uint64_t entry,
 	       space_mapped(j->sp, ret->start, ret->bytes);
 }
 
+/*
+ * The place of an entry in its leaf, by one of its words.  A wide entry has
+ * its class and flags in a word of their own: it is made like a narrow one.
+ */
+static bool entry_at(struct space *sp, bool wide, vaddr leaf, vaddr at,
+		     uint64_t *entry, uint64_t *index)
+{
+	uint32_t meta;
+
+	*index = (at - leaf) / 8;
+	if (!wide)
+		return true;
+	if (*index & 1 || *entry & ~ENTRY_ADDR ||
+	    !space_u32(sp, at + 8, &meta))
+		return false;
+	*index /= 2;
+	*entry |= (uint64_t)(meta >> META_FLAGS_BITS) << ADDR_BITS |
+		(meta & ((1 << META_FLAGS_BITS) - 1));
+	return true;
+}
+
 /* Entries inside an extent lead to it again: go from extent to extent. */
 static bool read_leaf(struct jemalloc *j, struct words *w, uint64_t high,
 		      vaddr leaf, uint64_t *next, uint64_t *budget,
 		      size_t max)
 {
+	bool wide = j->layout->wide;
 	vaddr at;
-	uint64_t entry;
+	uint64_t entry, index;
 
-	words_init(w, j->sp, leaf, leaf + LEAF_BYTES, WORDS_BUFFER, budget);
+	MEM_PUSH(j->leaves, j->n_leaves, j->cap_leaves) = leaf;
+	words_init(w, j->sp, leaf, leaf + leaf_bytes(wide), WORDS_BUFFER,
+		   budget);
 	while (words_next(w, &at, &entry)) {
-		uint64_t page = high << JE_LEAF_BITS | (at - leaf) / 8;
 		struct je_extent x;
+		uint64_t page;
 
+		if (!entry_at(j->sp, wide, leaf, at, &entry, &index))
+			continue;
+		page = high << level_bits(wide) | index;
 		if (page < *next || !(entry & ENTRY_ADDR))
 			continue;
 		if (j->n_extents + j->n_odd >= max)
@@ -190,26 +236,38 @@ static bool read_leaf(struct jemalloc *j, struct words *w, uint64_t high,
 	return true;
 }
 
+/* Each word leads to a leaf or, from the root of a wide tree, to a node. */
+static bool read_node(struct jemalloc *j, struct words *w, uint64_t high,
+		      vaddr node, bool above, uint64_t *next,
+		      uint64_t *budget, size_t max)
+{
+	unsigned n = level_bits(j->layout->wide);
+	vaddr at;
+	uint64_t child;
+
+	words_init(w, j->sp, node, node + node_bytes(j->layout->wide),
+		   WORDS_BUFFER, budget);
+	while (words_next(w, &at, &child)) {
+		uint64_t key = high << n | (at - node) / 8;
+
+		if (above ? !read_node(j, w + 1, key, child, false, next,
+				       budget, max) :
+		    !read_leaf(j, w + 1, key, child, next, budget, max))
+			return false;
+	}
+	return true;
+}
+
 bool je_read_extents(struct jemalloc *j, size_t max)
 {
-	struct words *roots = mem_alloc(sizeof(*roots));
-	struct words *entries = mem_alloc(sizeof(*entries));
-	uint64_t budget = 64 * MIB, next = 0, leaf;
-	vaddr at;
+	struct words *levels = mem_alloc(3 * sizeof(*levels));
+	uint64_t budget = 64 * MIB, next = 0;
 
 	/* Each leaf is memory of its own, however many the root names. */
 	for (size_t i = 0; i < j->sp->n_segs; i++)
 		budget += j->sp->segs[i].avail;
-	words_init(roots, j->sp, j->root, j->root + ROOT_BYTES, WORDS_BUFFER,
-		   &budget);
-	while (words_next(roots, &at, &leaf)) {
-		MEM_PUSH(j->leaves, j->n_leaves, j->cap_leaves) = leaf;
-		if (!read_leaf(j, entries, (at - j->root) / 8, leaf, &next,
-			       &budget, max))
-			break;
-	}
-	free(roots);
-	free(entries);
+	read_node(j, levels, 0, j->root, j->layout->wide, &next, &budget, max);
+	free(levels);
 	return j->n_extents != 0;
 }
 
@@ -244,6 +302,7 @@ static void drop_extents(struct jemalloc *j)
 struct candidate {
 	vaddr root;
 	unsigned votes;
+	bool wide;
 };
 
 struct finder {
@@ -252,38 +311,45 @@ struct finder {
 	vaddr lo, hi;
 	struct candidate all[MAX_CANDIDATES];
 	size_t n;
-	struct words outer, leaf;
+	struct words outer, node, leaf;
 	uint64_t budget, leaf_budget;
 };
 
-static void add_vote(struct finder *f, vaddr root)
+static void add_vote(struct finder *f, vaddr root, bool wide)
 {
 	size_t i = 0;
 
-	while (i < f->n && f->all[i].root != root)
+	while (i < f->n && (f->all[i].root != root ||
+			    f->all[i].wide != wide))
 		i++;
 	if (i == MAX_CANDIDATES)
 		return;
 	if (i == f->n)
-		f->all[f->n++] = (struct candidate){ root, 0 };
+		f->all[f->n++] = (struct candidate){ root, 0, wide };
 	f->all[i].votes++;
 }
 
-/* Is what word at points to a leaf?  Its entries say for which place. */
-static void try_leaf(struct finder *f, vaddr at, vaddr leaf)
+/*
+ * Is this a leaf?  Its entries say for which place of the root, that is at;
+ * in a wide tree key is the place in the node between.
+ */
+static void try_leaf(struct finder *f, vaddr at, vaddr leaf, bool wide,
+		     uint64_t key)
 {
-	unsigned bad = 0;
+	unsigned n = level_bits(wide), bad = 0;
 	vaddr addr, root;
-	uint64_t entry, start;
+	uint64_t entry, start, index, mask = (UINT64_C(1) << n) - 1;
 
-	if (!space_mapped(f->sp, leaf, LEAF_BYTES))
+	if (!space_mapped(f->sp, leaf, leaf_bytes(wide)))
 		return;
-	words_init(&f->leaf, f->sp, leaf, leaf + LEAF_BYTES, LEAF_PIECE,
+	words_init(&f->leaf, f->sp, leaf, leaf + leaf_bytes(wide), LEAF_PIECE,
 		   &f->leaf_budget);
 	for (int i = 0; i < TRIED_ENTRIES && bad < MAX_BAD &&
 	     words_next(&f->leaf, &addr, &entry); i++) {
 		/* Where there was an extent its class is left. */
 		if (!(entry & ENTRY_ADDR) && entry >> ADDR_BITS)
+			continue;
+		if (!entry_at(f->sp, wide, leaf, addr, &entry, &index))
 			continue;
 		if (!space_u64(f->sp, (entry & ENTRY_ADDR) + 8 * ADDR_WORD,
 			       &start) || start >= MAX_ADDR) {
@@ -292,15 +358,42 @@ static void try_leaf(struct finder *f, vaddr at, vaddr leaf)
 		}
 		start >>= PAGE_SHIFT;
 		/* All pages of a slab lead to it. */
-		if ((start & LEAF_MASK) != (addr - leaf) / 8)
+		if ((start & mask) != index ||
+		    (wide && (start >> n & mask) != key))
 			continue;
-		root = at - 8 * (start >> JE_LEAF_BITS);
-		if (root >= f->lo && root + ROOT_BYTES <= f->hi)
-			add_vote(f, root);
+		root = at - 8 * (start >> (wide ? 2 * n : n));
+		if (root >= f->lo && root + node_bytes(wide) <= f->hi)
+			add_vote(f, root, wide);
 	}
 }
 
-static void collect_votes(struct finder *f)
+static void try_node(struct finder *f, vaddr at, vaddr node)
+{
+	vaddr addr, last = 0;
+	uint64_t leaf;
+
+	if (!space_mapped(f->sp, node, node_bytes(true)))
+		return;
+	words_init(&f->node, f->sp, node, node + node_bytes(true), LEAF_PIECE,
+		   &f->leaf_budget);
+	for (int i = 0; i < TRIED_LEAVES &&
+	     words_next(&f->node, &addr, &leaf); i++) {
+		if (leaf & 63 || leaf >= MAX_ADDR || leaf == last)
+			return;
+		try_leaf(f, at, leaf, true, (addr - node) / 8);
+		last = leaf;
+	}
+}
+
+static void try_below(struct finder *f, vaddr at, vaddr below, bool wide)
+{
+	if (wide)
+		try_node(f, at, below);
+	else
+		try_leaf(f, at, below, false, 0);
+}
+
+static void collect_votes(struct finder *f, bool wide)
 {
 	vaddr at;
 	uint64_t word, last = 0;
@@ -316,7 +409,7 @@ static void collect_votes(struct finder *f)
 		seg = space_seg(f->sp, word);
 		if (seg && space_seg_anon(seg) && seg->flags & SEG_W &&
 		    (word < f->lo || word >= f->hi))
-			try_leaf(f, at, word);
+			try_below(f, at, word, wide);
 		last = word;
 	}
 }
@@ -331,7 +424,7 @@ static int most_votes(const void *a, const void *b)
 }
 
 /* The layout and the size classes that the first extents agree with. */
-static bool elect_layout(struct jemalloc *j)
+static bool elect_layout(struct jemalloc *j, bool wide)
 {
 	const struct je_layout *best = NULL;
 	unsigned quantum = 0;
@@ -339,6 +432,8 @@ static bool elect_layout(struct jemalloc *j)
 
 	for (size_t i = 0; i < countof(layouts); i++)
 		for (unsigned q = 8; q <= 16; q += 8) {
+			if (layouts[i].wide != wide)
+				continue;
 			j->layout = &layouts[i];
 			make_classes(j, q);
 			je_read_extents(j, TRIED_EXTENTS);
@@ -369,7 +464,8 @@ static bool elect(struct finder *f, struct jemalloc *ret, char *near,
 			.hi = f->hi, .root = f->all[i].root,
 			.votes = f->all[i].votes,
 		};
-		if (elect_layout(ret) && je_read_extents(ret, SIZE_MAX))
+		if (elect_layout(ret, f->all[i].wide) &&
+		    je_read_extents(ret, SIZE_MAX))
 			return true;
 		drop_extents(ret);
 	}
@@ -380,6 +476,15 @@ static bool elect(struct finder *f, struct jemalloc *ret, char *near,
 			 (unsigned long long)f->all[0].root,
 			 f->all[0].votes);
 	return false;
+}
+
+static bool find_in(struct finder *f, bool wide, struct jemalloc *ret,
+		    char *near, size_t near_size)
+{
+	if (f->hi - f->lo < node_bytes(wide))
+		return false;
+	collect_votes(f, wide);
+	return elect(f, ret, near, near_size);
 }
 
 size_t je_find(struct space *sp, struct jemalloc **ret, char *near,
@@ -396,10 +501,8 @@ size_t je_find(struct space *sp, struct jemalloc **ret, char *near,
 		f->module = &sp->modules[i];
 		while (words_module_range(sp, f->module, &seg, &f->lo,
 					  &f->hi)) {
-			if (f->hi - f->lo < ROOT_BYTES)
-				continue;
-			collect_votes(f);
-			if (!elect(f, &j, near, near_size))
+			if (!find_in(f, false, &j, near, near_size) &&
+			    !find_in(f, true, &j, near, near_size))
 				continue;
 			je_find_caches(&j);
 			je_find_bases(&j);
