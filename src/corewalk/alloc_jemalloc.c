@@ -61,12 +61,13 @@ static char *evidence_text(const struct jemalloc *j)
 
 	str_init(&s);
 	str_printf(&s, "radix tree 0x%" PRIx64 " in %s, for %u bits of "
-		   "address, by structure: %zu of %zu extents agree with it, their bitmaps and size classes "
-		   "%u bytes apart, %zu entries odd; %zu thread cache%s, %zu "
-		   "base block%s", j->root, slash ? slash + 1 : name,
-		   j->layout->wide ? 57 : 48,
-		   j->n_agree, j->n_extents, j->quantum, j->n_odd,
-		   j->n_caches, j->n_caches == 1 ? "" : "s", j->n_bases,
+		   "address, by structure: %zu of %zu extents agree with it, "
+		   "their bitmaps and size classes %u bytes apart, %zu "
+		   "entries odd; %zu thread cache%s, %zu base block%s",
+		   j->root, slash ? slash + 1 : name,
+		   j->layout->wide ? 57 : 48, j->n_agree, j->n_extents,
+		   j->quantum, j->n_odd, j->n_caches,
+		   j->n_caches == 1 ? "" : "s", j->n_bases,
 		   j->n_bases == 1 ? "" : "s");
 	return str_take(&s);
 }
