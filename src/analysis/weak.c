@@ -105,11 +105,20 @@ static bool in_code(const struct weak_census *c, vaddr addr)
 	return lo < c->n_code && addr >= c->code[lo].start;
 }
 
+/*
+ * A small number, maybe of four bytes: what pads it is stale, and may make it
+ * look like an address at a multiple of 4 GB, where a heap can be.
+ */
+static bool is_number(uint64_t v)
+{
+	return (uint32_t)v < 65536;
+}
+
 static enum form form_of(const struct weak_census *c, uint64_t v)
 {
 	if (!v)
 		return FORM_ZERO;
-	if (v < 65536)
+	if (is_number(v))
 		return FORM_SMALL;
 	v -= c->ix->base;
 	return v < c->ix->span && c->ix->units[v >> INDEX_UNIT_SHIFT]
@@ -129,7 +138,7 @@ static uint64_t first_of(const struct weak_census *c,
 		return FORM_OTHER;
 	memcpy(&v[0], b->bytes, b->word);
 	memcpy(&v[1], b->bytes + b->word, b->word);
-	if (v[0] >= 65536 && !(v[0] & (b->word - 1)) && in_code(c, v[0]))
+	if (!is_number(v[0]) && !(v[0] & (b->word - 1)) && in_code(c, v[0]))
 		return v[0];
 	if (is_text(b->bytes, b->n))
 		return FORM_TEXT;

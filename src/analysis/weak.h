@@ -12,7 +12,8 @@
  * lies just behind it: perl's bodies are pointed to past a header), and as
  * many hold something else that is not zero: a link that is seldom set looks
  * otherwise.  A class is a size and what the block begins with: one address in
- * a program or library, or words of the same two forms.  The
+ * a program or library, or words of the same two forms; what pads a number of
+ * four bytes does not tell, as it is stale, too.  The
  * last word is left over where what was asked for is a multiple of 16, two
  * more where glibc would not split a chunk 16 bytes too large.
  *

@@ -235,9 +235,11 @@ static void keep_all(struct toy *t, const vaddr *b, int n)
 
 /*
  * n blocks of 16 bytes, which have 24: in the last eight one in so many has
- * something that is no block, and the second one names a block.
+ * something that is no block, and the second one names a block.  They begin
+ * with a number of four bytes, which one in so many pads with other than 0.
  */
-static void last_word(int n, int junk_every, const char *want)
+static void last_word(int n, int junk_every, int padded_every,
+		      const char *want)
 {
 	struct answer a;
 	struct toy t;
@@ -247,7 +249,7 @@ static void last_word(int n, int junk_every, const char *want)
 	lost = toy_malloc(&t, 100);
 	for (int i = 0; i < n; i++) {
 		b[i] = toy_malloc(&t, 16);
-		toy_put(&t, b[i], 5);
+		toy_put(&t, b[i], i % padded_every == 1 ? 0x777700000005 : 5);
 		if (i % junk_every == junk_every - 1)
 			toy_put(&t, b[i] + 16, 0x7777000000000 + rnd(9999));
 	}
@@ -262,10 +264,11 @@ static void last_word(int n, int junk_every, const char *want)
 
 TEST(slack_is_told_by_what_others_have_there)
 {
-	last_word(100, 10, "likely direct");
+	last_word(100, 10, 1000, "likely direct");
+	last_word(100, 10, 3, "likely direct");
 	/* Too few to tell, and a link that is seldom set. */
-	last_word(40, 10, "live");
-	last_word(100, 1000, "live");
+	last_word(40, 10, 1000, "live");
+	last_word(100, 1000, 1000, "live");
 }
 
 TEST(links_at_the_end_are_links)
