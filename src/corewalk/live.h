@@ -71,6 +71,7 @@ struct live {
 	int mem_fd, pagemap_fd;	/* -1: not open */
 
 	uint64_t start_ns, deadline_ns;	/* of the pause */
+	bool lost;			/* it, or all threads seen, ended */
 	struct live_thread *threads;	/* owned, sorted by tid */
 	size_t n_threads, cap_threads;
 
@@ -98,6 +99,7 @@ struct live_stat {
 	pid_t ppid, pgrp, sid;
 	unsigned long flags;	/* PF_KTHREAD and the like */
 	uint64_t nice;
+	long threads;		/* that are there, the main one too */
 };
 
 struct live_status {
@@ -157,11 +159,11 @@ bool live_say_why(const struct live_case *c, const char *what, int number,
 		  struct err *err);
 
 /* Why a call failed with this errno, in words.  Always false. */
-bool live_refused(const struct live *lv, const char *what, int number,
+bool live_refused(struct live *lv, const char *what, int number,
 		  struct err *err);
 
 /* It ended, or became another program, while we were at it. Always false. */
-bool live_lost(const struct live *lv, struct err *err);
+bool live_lost(struct live *lv, struct err *err);
 
 /* ---- live_stop.c ---- */
 

@@ -30,11 +30,12 @@ static const char *who(const struct live *lv)
 	return lv->core.name;
 }
 
-bool live_lost(const struct live *lv, struct err *err)
+bool live_lost(struct live *lv, struct err *err)
 {
 	struct live_status status;
 	struct live_stat stat;
 
+	lv->lost = true;
 	/* Its memory goes before it becomes a zombie. */
 	if (live_read_stat(lv->proc_fd, &stat) && stat.state != 'Z' &&
 	    stat.state != 'X' && !(stat.flags & PF_EXITING) &&
@@ -197,7 +198,7 @@ static int look_at_yama(void)
 	return scope;
 }
 
-bool live_refused(const struct live *lv, const char *what, int number,
+bool live_refused(struct live *lv, const char *what, int number,
 		  struct err *err)
 {
 	struct live_case c = {

@@ -63,6 +63,7 @@ bool live_read_stat(int dir_fd, struct live_stat *ret)
 	int ppid, pgrp, sid, n = 0;
 	long nice = 0;
 
+	ret->threads = 0;
 	str_init(&text);
 	if (!live_read(dir_fd, "stat", &text)) {
 		str_fini(&text);
@@ -72,8 +73,9 @@ bool live_read_stat(int dir_fd, struct live_stat *ret)
 	p = strrchr(text.text, ')');
 	if (p)
 		n = sscanf(p + 1, " %c %d %d %d %*d %*d %lu "
-			   "%*u %*u %*u %*u %*u %*u %*d %*d %*d %ld",
-			   &ret->state, &ppid, &pgrp, &sid, &ret->flags, &nice);
+			   "%*u %*u %*u %*u %*u %*u %*d %*d %*d %ld %ld",
+			   &ret->state, &ppid, &pgrp, &sid, &ret->flags, &nice,
+			   &ret->threads);
 	str_fini(&text);
 	if (n < 5) {
 		errno = EIO;

@@ -172,7 +172,7 @@ static bool read_maps(struct live *lv, struct err *err)
  * that it had then.  If it executed another program on the way, that memory
  * is gone.
  */
-static bool still_the_same(const struct live *lv, struct err *err)
+static bool still_the_same(struct live *lv, struct err *err)
 {
 	const struct space *sp = lv->sp;
 	uint8_t byte;
@@ -432,9 +432,19 @@ static void finish(struct live *lv)
 	sp->reads = 0;
 }
 
-struct space *target_open_live(uint32_t pid,
+/* Its main thread has ended and others come and go: none was caught. */
+static bool goes_on_without_main(const struct live *lv)
+{
+	struct live_stat stat;
+
+	return live_read_stat(lv->proc_fd, &stat) && stat.state == 'Z' &&
+	       stat.threads > 1;
+}
+
+/* *again: it may well work the next time. */
+static struct space *open_once(uint32_t pid,
 			       const struct target_options *options,
-			       struct err *err)
+			       bool *again, struct err *err)
 {
 	struct space *sp = new_space(pid, options);
 	struct live *lv = sp->priv;
@@ -452,10 +462,24 @@ struct space *target_open_live(uint32_t pid,
 	if (ok)
 		ok = lv->options.no_stop ? capture_running(lv, err) :
 		     capture_in_thread(lv, err);
+	*again = !ok && lv->lost && goes_on_without_main(lv);
 	if (ok) {
 		finish(lv);
 		return sp;
 	}
 	space_close(sp);
 	return NULL;
+}
+
+struct space *target_open_live(uint32_t pid,
+			       const struct target_options *options,
+			       struct err *err)
+{
+	enum { TRIES = 20 };
+	struct space *sp = NULL;
+	bool again = true;
+
+	for (int i = 0; i < TRIES && again; i++)
+		sp = open_once(pid, options, &again, err);
+	return sp;
 }

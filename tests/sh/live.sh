@@ -333,7 +333,7 @@ in_memory() {
 		>report 2>err
 	[ $? = 2 ] || return
 	cat err
-	grep -q 'takes 11.*; heapcore may use 7.*shm is in memory too' err
+	grep -q 'takes 11.*; heapcore may use [67].*shm is in memory too' err
 }
 if [ "$(id -u)" = 0 ] && mkdir "$group" 2>/dev/null; then
 	if { echo 80M >"$group/$limit"; } 2>/dev/null; then
