@@ -28,7 +28,7 @@ REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
-	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_at estimate report \
+	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_words build_at estimate report \
 	saved compare compare_build compare_say \
 	frames sites build_replay build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_export pprof
 TUI = screen keys term view page draw actions script tui

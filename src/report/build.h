@@ -68,6 +68,9 @@ void build_findings(struct report *r, const struct report_input *in);
 void build_abort(struct report *r, const struct report_input *in);
 void build_at(struct report *r, const struct report_input *in);
 
+/* build_words.c: what words at --at point to */
+void build_at_words(struct report *r, const struct report_input *in);
+
 /* build_members.c: the structure at --at */
 void build_at_members(struct report *r, const struct report_input *in);
 

@@ -286,6 +286,7 @@ void build_at(struct report *r, const struct report_input *in)
 		return;
 	build_at_object(r, in);
 	build_at_members(r, in);
+	build_at_words(r, in);
 	build_neighbours(r, in);
 	build_at_refs(r, in);
 	if (!r->options->redact)

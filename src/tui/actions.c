@@ -171,7 +171,7 @@ static void go_to_address(struct tui *t, vaddr addr)
 
 	if (!t->source->blocks)
 		tui_say(t, true, "there are no blocks here");
-	else if (p->is_blocks && !p->filter.len && p->part[0].sort < 0)
+	else if (p->is_blocks && !p->filter.len && p->part[0].sort <= 0)
 		page_go(p, 1 + block_rows_find(p->blocks, addr), false);
 	else
 		tui_push_sections(t, "Address", 1u << SECTION_AT, addr);

@@ -125,16 +125,16 @@ static void draw_page(struct tui *t)
 
 	page_scroll(p, rows);
 	str_init(&s);
-	if (!p->n_parts || (p->is_blocks && p->n_lines < 3))
-		screen_puts(&t->screen, TOP, 3, ROLE_TEXT,
-			    p->filter.len ? "Nothing matches." :
-			    "There is nothing to show here.");
 	/* The rows that are made now decide how wide columns are. */
 	page_line(p, p->cursor, &s);
 	draw_heading(t, p, &s);
 	for (int i = 0; i < rows; i++)
 		if (p->top + (uint64_t)i < p->n_lines)
 			draw_line(t, p, p->top + (uint64_t)i, TOP + i, &s);
+	if (!p->n_parts || (p->is_blocks && p->n_lines < 3))
+		screen_puts(&t->screen, TOP + 1, 3, ROLE_TEXT,
+			    p->filter.len ? "Nothing matches." :
+			    "There is nothing to show here.");
 	str_fini(&s);
 }
 
@@ -195,12 +195,14 @@ static void draw_rule(struct tui *t)
 	struct page *p = tui_page(t);
 	int y = last(t) - 1;
 	int x = 1;
+	enum role role;
 
 	screen_fill(&t->screen, y, ROLE_DIM, '-');
 	if (t->message.len) {
-		screen_puts(&t->screen, y, x, t->is_warning ? ROLE_WARNING
-							   : ROLE_HEADING,
-			    t->message.text);
+		role = t->is_warning ? ROLE_WARNING : ROLE_HEADING;
+		x = screen_puts(&t->screen, y, x, role, " ");
+		x = screen_puts(&t->screen, y, x, role, t->message.text);
+		screen_puts(&t->screen, y, x, role, " ");
 	} else if (p->filter.len) {
 		x = screen_puts(&t->screen, y, x, ROLE_HEADING, " filter: ");
 		x = screen_puts(&t->screen, y, x, ROLE_HEADING,
@@ -249,8 +251,8 @@ static void draw_too_small(struct tui *t)
 {
 	char text[80];
 
-	snprintf(text, sizeof(text), "too small: %dx%d, of %dx%d",
-		 t->screen.w, t->screen.h, LEAST_W, LEAST_H);
+	snprintf(text, sizeof(text), "make it %dx%d",
+		 LEAST_W, LEAST_H);
 	screen_puts(&t->screen, 0, 0, ROLE_TEXT, text);
 	screen_puts(&t->screen, 1, 0, ROLE_TEXT, "q quits");
 }

@@ -86,6 +86,9 @@ static void lay_out_part(struct page *p, struct page_part *part,
 	struct text_style style = style_of(look);
 	const struct table *t = part->table;
 
+	/* One unit for all of them, in sight or not. */
+	style.exact |= p->is_blocks;
+
 	str_init(&part->text);
 	part->rows = text_rows_new(t, &style);
 	part->first = p->n_lines;
@@ -285,6 +288,7 @@ void page_next_part(struct page *p, bool backwards)
 		return;
 	i = (i + (backwards ? p->n_parts - 1 : 1)) % p->n_parts;
 	page_go(p, p->part[i].first, false);
+	p->top = p->part[i].first;
 }
 
 /* The last line of the row at the cursor. */

@@ -5,11 +5,12 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
+#include <string.h>
 #include <term.h>
 #include <termios.h>
 #include <unistd.h>
@@ -152,6 +153,8 @@ bool term_open(bool color, struct err *err)
 	setlocale(LC_CTYPE, "");
 	if (tcgetattr(STDIN_FILENO, &saved_modes))
 		return err_system(err, "terminal");
+	/* LINES and COLUMNS of a shell are of another moment. */
+	use_tioctl(TRUE);
 	curses = newterm(NULL, stdout, stdin);
 	if (!curses) {
 		(void)!term_check(err);
@@ -236,6 +239,25 @@ static int translate(int theirs)
 	return KEY_NOTHING;
 }
 
+/* Nobody is at the other end any more. */
+static bool is_gone(void)
+{
+	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0 &&
+	       p.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+/* Of several changes close together the library can miss the last one. */
+static bool was_resized(void)
+{
+	struct winsize size;
+
+	return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row &&
+	       size.ws_col && is_term_resized(size.ws_row, size.ws_col) &&
+	       resizeterm(size.ws_row, size.ws_col) == OK;
+}
+
 int term_key(void)
 {
 	for (;;) {
@@ -254,9 +276,9 @@ int term_key(void)
 		if (kind == OK)
 			return c == '\r' ? KEY_RETURN :
 			       c == 0x7f || c == 8 ? KEY_BACK : (int)c;
-		/* Nobody is there any more. */
-		if (!interrupted && errno && errno != EINTR &&
-		    errno != EAGAIN && errno != ENOENT)
+		if (is_gone())
 			return KEY_CTRL_C;
+		if (was_resized())
+			return KEY_RESIZED;
 	}
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "report/replay.h"
 
 #define BIT(section) (1u << (section))
@@ -147,8 +148,8 @@ static bool leads_to_blocks(const struct table *t, const struct cell *row,
 			    struct goal *ret)
 {
 	const struct cell *name = known_cell(t, row, "name");
-	const struct cell *min = known_cell(t, row, "min");
-	const struct cell *max = known_cell(t, row, "max");
+	const struct cell *min = known_cell(t, row, "min_bytes");
+	const struct cell *max = known_cell(t, row, "max_bytes");
 	const struct cell *size = known_cell(t, row, "size");
 	bool ok = false;
 
@@ -176,9 +177,28 @@ static bool leads_to_blocks(const struct table *t, const struct cell *row,
 	return ok;
 }
 
+/* A member whose value is a pointer. */
+static bool leads_to_member(const struct table *t, const struct cell *row,
+			    struct goal *ret)
+{
+	const struct cell *value = known_cell(t, row, "value");
+	char text[24];
+
+	if (!is_of(t, "members") || !value ||
+	    value->text.len >= sizeof(text))
+		return false;
+	memcpy(text, table_text(t, value), value->text.len);
+	text[value->text.len] = '\0';
+	if (strncmp(text, "0x", 2) || !num_parse_addr(text, &ret->addr))
+		return false;
+	ret->kind = GOAL_ADDRESS;
+	return true;
+}
+
 void view_goal(const struct table *t, const struct cell *row, struct goal *ret)
 {
-	if (leads_to_page(t, row, ret) || leads_to_blocks(t, row, ret))
+	if (leads_to_page(t, row, ret) || leads_to_blocks(t, row, ret) ||
+	    leads_to_member(t, row, ret))
 		return;
 	for (size_t i = 0; i < countof(address_keys); i++) {
 		int k = column_find(t->columns, t->n_columns, address_keys[i]);

@@ -158,6 +158,7 @@ documents() {
 		printf 'records.rows.%s\n' record_bytes records
 		# The program has no debug information: tests/sh/dwarf.sh.
 		printf 'members.%s\n' name offset value leads_to type
+		printf 'words.%s\n' offset value leads_to
 		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
 		for at in $(addresses $core.json); do

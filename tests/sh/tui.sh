@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: MIT
+# The browser: keys from a script, screens as text; then real terminals.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+
+# A list that only grows, blocks that nothing refers to, and an argument that
+# would paint the terminal if it got there.
+cat >prog.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct session {
+	struct session *next;
+	char *user;
+	char state[104];
+};
+struct session *g_sessions;
+char *g_texts[100];
+
+static __attribute__((noinline)) void lose(int n)
+{
+	for (volatile int i = 0; i < n; i++)
+		memset(calloc(1, 328), 'r', 300);
+}
+
+static __attribute__((noinline)) void scrub(void)
+{
+	volatile char junk[16384];
+
+	for (size_t i = 0; i < sizeof(junk); i++)
+		junk[i] = 0;
+}
+
+int main(void)
+{
+	char user[40];
+
+	for (int i = 0; i < 10000; i++) {
+		struct session *s = calloc(1, sizeof(*s));
+
+		snprintf(user, sizeof(user), "user%06d@mail.example.org", i);
+		s->user = strdup(user);
+		s->next = g_sessions;
+		g_sessions = s;
+	}
+	lose(300);
+	for (int i = 0; i < 100; i++)
+		g_texts[i] = strcpy(malloc(3000), "\33[2J\33]0;owned\a\377\342\200\256");
+	scrub();
+	abort();
+}
+END
+ok "build" "$CC" -O1 -g -fno-builtin -w -o prog prog.c
+[ -x prog ] || finish
+ok "a core" make_core core.1 "$TMP/prog" "$(printf '\033[31mred\033[0m\202')"
+[ -s core.1 ] || finish
+
+# tui KEYS [OPTION...]: what a script prints.
+tui() {
+	printf '%b' "$1" >keys
+	shift
+	"$HEAPCORE" tui -q --script=keys "$@" core.1
+}
+
+# shows KEYS RE: the screen after these keys has a line like this.
+shows() {
+	tui "$1\n:screen it\n" >screen || return 1
+	grep -qE -e "$2" screen && return
+	echo "no $2 in"
+	cat screen
+	return 1
+}
+
+# typed N KEYS: there are at most N of them.
+typed() {
+	n=$(printf '%s' "$2" | sed 's/<[A-Za-z]*>/x/g' | wc -c)
+	[ "$n" -le "$1" ] || { echo "$n keys"; return 1; }
+}
+
+ok "it opens with where the memory is" \
+	shows '' '^ > in use by the program  '
+digit=1
+for word in 'WHERE THE MEMORY' 'SIZE CLASSES' 'WHAT THE BLOCKS ARE' \
+	'^ ADDRESS .*SIZE' 'MAPPINGS' 'WHO KEEPS IT' 'THREADS' 'LEAKED'; do
+	ok "view $digit" shows "$digit" "$word"
+	digit=$((digit + 1))
+done
+
+# With ? alone one learns of the digits; Enter and arrows do the rest.
+retained='?q6'
+ok "who retains: few keys" typed 8 "$retained"
+ok "who retains: help names the view" shows '?' '6 Retainers  *who keeps'
+ok "who retains" shows "$retained" '^ > g_sessions in .* 20000 *1718.8K'
+leaked='?q8<Enter>'
+ok "who is leaked: few keys" typed 8 "$leaked"
+ok "who is leaked: by size" shows '8' '^ > 336 bytes  *300 .* certain'
+ok "who is leaked: the blocks" shows "$leaked" ' 300 blocks .*98.4K$'
+ok "a sentence leads to its table" shows '<Tab><Down><Down><Enter>' LEAKED
+
+ok "a variable, and what it points to" \
+	shows '6<Enter><Tab><Enter>' 'of type +session$'
+ok "one more step, and back to the same row" \
+	shows '6<Enter><Tab><Enter><Tab><Tab><Left><Left>' \
+	'^ > g_sessions in'
+ok "members of a structure" \
+	shows '3<Enter><Enter><Tab>' '^   user  *8  0x[0-9a-f]*  char \[\]'
+
+# ---- blocks: as analyze --blocks, row by row ----
+
+"$HEAPCORE" analyze -q --blocks core.1 >blocks
+row() {
+	sed 's/^ [> ] //; s/ *$//' screen | grep -E '^0x' | cut_row >got
+}
+# Types are cut to the width of a screen.
+cut_row() {
+	tr -s ' ' | cut -d ' ' -f 1-5
+}
+same_rows() {
+	[ -s want ] && cmp want got
+}
+tui '4\n:screen a' >screen
+row
+sed -n '2,19p' blocks | cut_row >want
+ok "blocks: the first of them" same_rows
+tui '4G\n:screen a' >screen
+row
+tail -n 19 blocks | cut_row >want
+ok "blocks: the last of them" same_rows
+tui '4<PgDn><PgDn><PgDn>G<PgUp><PgUp>g<PgDn>\n:screen a' >screen
+row
+sed -n '3,21p' blocks | cut_row >want
+ok "blocks: pages" same_rows
+tui '4s\n:screen a' --size=100x60 >screen
+row
+sed 1d blocks | cut_row | sort -s -k2,2nr | head -n 54 >want
+ok "blocks: sorted by size, equal ones by address" same_rows
+tui '4:sort -size<Enter>\n:screen a' --size=100x60 >screen
+row
+sed 1d blocks | cut_row | sort -s -k2,2n | head -n 54 >want
+ok "blocks: the other way" same_rows
+at=$(sed -n '2000s/ .*//p' blocks)
+ok "blocks: an address" shows "4:$at<Enter>" "^ > $at "
+ok "blocks: and the last digits of it within" \
+	shows "4:${at%?}1<Enter>" "^ > $at "
+ok "blocks: a filter" shows '4fsize=336<Enter>' ' 300 blocks  98.4K$'
+ok "blocks: nothing matches" shows '4fsize=1<Enter>' 'Nothing matches'
+ok "blocks: a wrong filter says so" shows '4fsise=1<Enter>' "unknown key"
+ok "search" shows '3/char<Enter>' '^ > char \[\]'
+ok "search: a capital counts" shows '3/Char<Enter>' 'no match: Char'
+ok "search goes round" shows '3/char<Enter>nn' '^ > char \[\]'
+ok "a filter of rows, and without it" \
+	shows '3fblocks>1000<Enter><Esc>' '^   (pieces of )?text'
+ok "units" shows '3u' '^ > session  *10000 *1280000 '
+ok "bars" sh -c '! grep -q "##" screen'
+ok "all columns of a row" shows '3i' '^   object_bytes  *120$'
+ok "an unknown key says so" shows '~' 'that key does nothing'
+
+# ---- what is written ----
+
+# equals FILE SECTION VIEW OPTION...
+equals() {
+	rm -f "$1"
+	tui "$3e$1<Enter>\n:screen it\n" >screen || return 1
+	file=$1 section=$2
+	shift 3
+	"$HEAPCORE" analyze -q --only="$section" "$@" core.1 >want ||
+		[ $? = 3 ]
+	[ -s want ] && diff want "$file"
+}
+ok "export: text" equals a.txt types 3 --rows=all
+ok "export: CSV" equals a.csv retainers 6 --csv
+ok "export: JSON" equals a.json types 3 --json
+ok "export: filtered and sorted" equals b.csv types \
+	'3:sort -blocks<Enter>:filter blocks>100<Enter>' \
+	--csv --sort=-blocks --filter='blocks>100'
+ok "export: of two tables the one with the cursor" equals c.csv classes \
+	'2<Tab>' --csv
+blocks_csv() {
+	tui '4fleaked<Enter>ed.csv<Enter>' && "$HEAPCORE" analyze -q --blocks \
+		--leaks --csv --filter=leaked core.1 >want &&
+		[ "$(wc -l <want)" = 301 ] && cmp want d.csv
+}
+ok "export: blocks" blocks_csv
+echo mine >e.txt
+ok "export: no file is overwritten" shows '3ee.txt<Enter>' 'e.txt'
+ok "export: which stays" grep -qx mine e.txt
+
+# ---- any size, any key ----
+
+lines() {
+	tui ':screen a' --size="$1" | sed 1d | wc -l
+}
+ok "a screen has its lines" [ "$(lines 120x40)" = 40 ]
+ok "too small is said" shows ':size 20x5' '^make it 60x15$'
+storm() {
+	awk 'BEGIN {
+		srand(1)
+		split("4 3 2 6 G g j <PgDn> <Enter> <Left> s S u b / f ? i " \
+		      "<Esc> <Tab> <Enter> n 7 8 1 5 <Down> <Up>", k, " ")
+		for (i = 0; i < 400; i++) {
+			printf ":size %dx%d\n", 1 + rand() * 150, 1 + rand() * 50
+			for (j = 0; j < 4; j++)
+				printf "%s", k[1 + int(rand() * 27)]
+			print "\n:screen " i
+		}
+	}' >keys
+	"$HEAPCORE" tui -q --script=keys core.1 >screens || return 1
+	[ "$(grep -c '^== ' screens)" = 400 ]
+}
+ok "a storm of sizes and keys" storm
+narrow() {
+	awk '/^== / { n++ } length > 150' screens >long
+	[ ! -s long ]
+}
+ok "no line is longer than a screen" narrow
+harmless() {
+	for view in 1 2 3 4 5 6 7 8; do
+		tui "$view\n:screen a\n<Enter>\n:screen b\nG<Enter>\n:screen c\n"
+	done >all || return 1
+	tui '4ssize<Enter>fsize>2900<Enter><Enter>\n:screen d\nG\n:screen e' \
+		>>all
+	[ -s all ] && ! LC_ALL=C grep -n '[^ -~]' all
+}
+ok "nothing of the process reaches the terminal as it is" harmless
+
+# ---- keys are what help and the manual say ----
+
+"$HEAPCORE" tui -q --script=/dev/stdin --size=80x90 core.1 <<'END' >help
+?
+:screen help
+END
+sed -n '/^ MOVE/,/^---/s/^   \([^ ].*\)$/\1/p' help |
+	sed 's/   *.*//' | sort >help-keys
+sed -n '/^\.Sh KEYS/,/^\.El/s/^\.It //p' "$SRC/man/heapcore-tui.1" |
+	sed 's/\\&//; /1 to 9/d' | sort >man-keys
+same_keys() {
+	[ -s help-keys ] && diff help-keys man-keys
+}
+ok "the keys of the manual are those of the help" same_keys
+
+# ---- a command line that cannot be ----
+
+refused() {
+	want=$1
+	shift
+	status=0
+	"$HEAPCORE" tui "$@" >out 2>err </dev/null || status=$?
+	[ $status = 2 ] && [ ! -s out ] && grep -q "$want" err && return
+	echo "status $status"
+	cat err
+	return 1
+}
+ok "no terminal" refused 'needs a terminal' core.1
+echo '<Nokey>' >keys
+ok "no such key" refused 'line 1: no key' --script=keys core.1
+ok "no such size" refused 'no size' --script=keys --size=80 core.1
+ok "no such file" refused 'core.none' --script=keys core.none
+
+# ---- real terminals ----
+
+if ! command -v tmux >/dev/null; then
+	skip "terminals" "no tmux"
+	finish
+fi
+unset TMUX
+# Its own terminal does not matter here.
+TERM=xterm
+export TERM
+T="tmux -f /dev/null -S $TMP/tmux"
+$T new-session -d -s stays cat || { skip "terminals" "no tmux"; finish; }
+trap '$T kill-server 2>/dev/null || :' EXIT
+
+# until COMMAND...: soon.
+until_true() {
+	tries=200
+	until "$@"; do
+		[ $((tries -= 1)) -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+seen() {
+	$T capture-pane -p -t s >pane 2>/dev/null && grep -qE -e "$1" pane
+}
+wait_for() {
+	until_true seen "$1" && return
+	echo "no '$1' in"
+	cat pane
+	return 1
+}
+# open_in TERM [OPTION...]: a shell in which the browser runs.
+open_in() {
+	term=$1
+	shift
+	$T kill-session -t =s 2>/dev/null || :
+	$T new-session -d -s s -x 80 -y 24 \
+		"PS1='ready\$ ' ENV= LC_ALL=C.UTF-8 sh" || return 1
+	wait_for 'ready\$' || return 1
+	$T send-keys -t s "stty -a >before; TERM=$term $HEAPCORE tui -q $* core.1; echo status \$?" Enter
+}
+works_in() {
+	open_in "$@" && wait_for 'in use by the program' || return 1
+	$T send-keys -t s Down Down && wait_for '^ > ' || return 1
+	$T send-keys -t s 6 && wait_for '^ > g_sessions' || return 1
+	$T send-keys -t s Enter && wait_for 'AT THIS ADDRESS' || return 1
+	$T send-keys -t s Escape && wait_for '^ > g_sessions' || return 1
+	$T send-keys -t s q && wait_for 'status 0' || return 1
+	restored
+}
+# The modes are as they were.
+restored() {
+	rm -f after
+	$T send-keys -t s 'stty -a >after; echo done' Enter &&
+		wait_for '^done' && cmp before after
+}
+for term in xterm-256color screen tmux-256color linux vt100; do
+	if command -v infocmp >/dev/null && infocmp $term >/dev/null 2>&1; then
+		ok "in $term" works_in $term
+	else
+		skip "in $term" "it is not known here"
+	fi
+done
+ok "without colours" works_in tmux-256color --color=never
+unknown() {
+	open_in "$1" && wait_for 'status 2' && grep -q "$2" pane &&
+		grep -q 'heapcore analyze' pane
+}
+ok "dumb is explained" unknown dumb "'dumb' cannot show"
+ok "an unknown one is explained" unknown no-such-term 'is not known'
+
+browser() {
+	$T list-panes -t s -F '#{pane_pid}' >shell &&
+		child=$(cat "/proc/$(cat shell)/task/$(cat shell)/children") &&
+		[ -n "$child" ]
+}
+killed_by() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	until_true browser || return 1
+	kill -"$1" $child && wait_for "status $2" && restored
+}
+ok "terminated, the terminal is as it was" killed_by TERM 143
+ok "hung up" killed_by HUP 129
+ok "aborted" killed_by ABRT 134
+ok "interrupted" killed_by INT 0
+resized() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	for size in '20 5' '120 40' '61 16' '200 60' '80 24'; do
+		$T resize-window -t s -x ${size% *} -y ${size#* } || return 1
+	done
+	$T send-keys -t s 3 && wait_for '^ > session' || return 1
+	$T resize-window -t s -x 20 -y 5 && wait_for '^make it 60x15' ||
+		return 1
+	$T resize-window -t s -x 100 -y 30 && wait_for '^ > session'
+	$T send-keys -t s Q && wait_for 'status 0'
+}
+ok "resized" resized
+finish
