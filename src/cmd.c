@@ -474,6 +474,33 @@ bool cmd_pid(const char *text, uint32_t *ret, struct err *err)
 	return true;
 }
 
+bool cmd_time(const char *option, const char *text, uint64_t *ret,
+	      struct err *err)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = {
+		{ "", 1 }, { "ms", 0.001 }, { "s", 1 }, { "m", 60 },
+		{ "min", 60 }, { "h", 3600 }, { "d", 86400 },
+	};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; end != text && i < countof(units); i++) {
+		double seconds = value * units[i].seconds;
+
+		if (strcmp(end, units[i].unit))
+			continue;
+		if (!(seconds >= 0.001 && seconds <= 1000.0 * 86400))
+			break;
+		*ret = (uint64_t)(seconds * 1e9);
+		return true;
+	}
+	return err_set(err, ERR_USAGE, "--%s: '%.40s' is no time from 1ms to "
+		       "1000d, such as 500ms, 10s or 1m", option, text);
+}
+
 bool cmd_seconds(const char *text, double *ret, struct err *err)
 {
 	double seconds;

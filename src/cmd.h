@@ -110,6 +110,9 @@ bool cmd_progress(const struct common *common, enum progress_mode *ret,
 
 /* The number of a process; seconds, which stay as they are without text. */
 bool cmd_pid(const char *text, uint32_t *ret, struct err *err) MUST_CHECK;
+/* "500ms", "10s", "1.5m", "2h", "1d", "10": nanoseconds. */
+bool cmd_time(const char *option, const char *text, uint64_t *ret,
+	      struct err *err) MUST_CHECK;
 bool cmd_seconds(const char *text, double *ret, struct err *err) MUST_CHECK;
 
 /* The word nearest to name, NULL if none is near. */

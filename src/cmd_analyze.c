@@ -14,6 +14,7 @@
 #include "report/blocks.h"
 #include "report/filter.h"
 #include "report/report.h"
+#include "report/sample.h"
 #include "sampler/geom.h"
 
 struct args {
@@ -26,7 +27,7 @@ struct args {
 	bool leaks;
 	const char *at;
 	const char *hints;
-	const char *sample, *seed;
+	const char *sample, *seed, *budget;
 	const char *search, *search_hex, *search_in, *limit;
 	struct list files;
 };
@@ -69,6 +70,9 @@ static const struct option block_options[] = {
 	{ 0, "sample", "RATE", "what a sampler would see of the blocks at\n"
 	  "this many bytes a sample, and how wrong it is", OPTION_VALUE,
 	  ARG(sample) },
+	{ 0, "budget", "TIME", "types of as many blocks as can be named in\n"
+	  "about this time, the others by --sample", OPTION_VALUE,
+	  ARG(budget) },
 	{ 0, "seed", "N", "of the generator for --sample [1]", OPTION_VALUE,
 	  ARG(seed) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used, free,\n"
@@ -93,6 +97,7 @@ struct run {
 	struct report_options options;
 	struct filter filter;		/* of blocks */
 	struct conditions conditions;
+	uint64_t budget_ns;
 	const struct allocator *allocator;
 	vaddr at;
 	struct progress progress;
@@ -207,11 +212,18 @@ static bool set_sample(struct run *run, struct err *err)
 	struct report_options *o = &run->options;
 
 	o->sample_seed = 1;
+	if (a->budget && !cmd_time("budget", a->budget, &run->budget_ns, err))
+		return false;
+	if (a->budget && (a->sample || a->blocks || a->at || a->report.csv))
+		return err_set(err, ERR_USAGE, "--budget chooses a rate for "
+			       "a report: no --sample, no --blocks, no --at, "
+			       "no --csv");
 	if (a->seed && !num_parse_u64(a->seed, &o->sample_seed))
 		return err_set(err, ERR_USAGE, "--seed: '%.40s' is no number",
 			       a->seed);
-	if (a->seed && !a->sample)
-		return err_set(err, ERR_USAGE, "--seed is for --sample");
+	if (a->seed && !a->sample && !a->budget)
+		return err_set(err, ERR_USAGE, "--seed is for --sample "
+			       "and --budget");
 	if (!a->sample)
 		return true;
 	if (a->blocks || a->at)
@@ -340,8 +352,21 @@ static bool asks_for_types(const struct run *run)
 {
 	return run->args.blocks || run->args.at || run->args.hints ||
 	       blocks_want_types(&run->filter) ||
+	       (run->args.budget && !run->options.sample_rate) ||
 	       (run->args.report.only &&
 		run->options.sections >> SECTION_TYPES & 1);
+}
+
+/* Types of all blocks, or of a sample: what the budget has room for. */
+static void spend_budget(struct run *run)
+{
+	struct report_options *o = &run->options;
+
+	if (!run->args.budget)
+		return;
+	o->sample_rate = sample_rate_for(&run->subject.heap, run->budget_ns);
+	o->sections &= ~(1u << SECTION_TYPES);
+	o->sections |= 1u << (o->sample_rate ? SECTION_SAMPLE : SECTION_TYPES);
 }
 
 static void analyse(struct run *run)
@@ -350,6 +375,7 @@ static void analyse(struct run *run)
 	bool asked = asks_for_leaks(run);
 
 	subject_where(s, &run->progress);
+	spend_budget(run);
 	asked |= run->args.at != NULL;
 	if (asked || (!run->args.blocks &&
 		      run->options.sections &
@@ -359,7 +385,7 @@ static void analyse(struct run *run)
 	    run->options.sections & (1u << SECTION_TYPES |
 				     1u << SECTION_LEAKS))
 		subject_census(s, asks_for_types(run), &run->progress);
-	if (run->args.sample)
+	if (run->options.sample_rate)
 		subject_sample(s, run->options.sample_rate,
 			       run->options.sample_seed, &run->progress);
 	if (run->options.sections >> SECTION_RETAINERS & 1 ||

@@ -105,34 +105,6 @@ struct watch {
 
 /* ---- the command line ---- */
 
-/* "500ms", "10s", "1.5m", "2h", "1d", "10": nanoseconds. */
-static bool parse_time(const char *option, const char *text, uint64_t *ret,
-		       struct err *err)
-{
-	static const struct {
-		const char *unit;
-		double seconds;
-	} units[] = {
-		{ "", 1 }, { "ms", 0.001 }, { "s", 1 }, { "m", 60 },
-		{ "min", 60 }, { "h", 3600 }, { "d", 86400 },
-	};
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; end != text && i < countof(units); i++) {
-		double seconds = value * units[i].seconds;
-
-		if (strcmp(end, units[i].unit))
-			continue;
-		if (!(seconds >= 0.001 && seconds <= 1000.0 * 86400))
-			break;
-		*ret = (uint64_t)(seconds * 1e9);
-		return true;
-	}
-	return err_set(err, ERR_USAGE, "--%s: '%.40s' is no time from 1ms to "
-		       "1000d, such as 500ms, 10s or 1m", option, text);
-}
-
 static bool prepare(struct watch *w, struct err *err)
 {
 	const struct args *a = &w->args;
@@ -150,9 +122,9 @@ static bool prepare(struct watch *w, struct err *err)
 	return cmd_pid(a->pid, &w->pid, err) &&
 	       cmd_seconds(a->how.max_pause, &pause, err) &&
 	       (!a->every ||
-		parse_time("every", a->every, &w->every_ns, err)) &&
+		cmd_time("every", a->every, &w->every_ns, err)) &&
 	       (!a->for_time ||
-		parse_time("for", a->for_time, &w->for_ns, err)) &&
+		cmd_time("for", a->for_time, &w->for_ns, err)) &&
 	       subject_allocator(&a->how, &w->allocator, err) &&
 	       cmd_color(&a->common, &w->color, err);
 }

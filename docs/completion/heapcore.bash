@@ -14,7 +14,7 @@ _heapcore()
 		--fail-if="
 	local analyze="$process $how $shape --filter= --blocks --leaks --at=
 		--hints= --search= --search-hex= --search-in= --limit=
-		--sample= --seed="
+		--sample= --budget= --seed="
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
 		--metric= --at= --peak= --depth= --no-exact --only= --rows=

@@ -64,6 +64,8 @@ complete -c heapcore -n $analyze -x -l search-in -a "blocks heap all" \
 complete -c heapcore -n $analyze -x -l limit -d "Places that a search lists"
 complete -c heapcore -n $analyze -l sample -x -a "64k 512k 2M" \
 	-d "What a sampler would see"
+complete -c heapcore -n $analyze -l budget -x -a "500ms 2s 10s" \
+	-d "Types in about this time"
 complete -c heapcore -n $analyze -l seed -x -d "Of the generator"
 complete -c heapcore -n $analyze -l bytes -d "Exact bytes"
 complete -c heapcore -n $analyze -l csv -d "Comma-separated values"

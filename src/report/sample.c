@@ -35,6 +35,28 @@ bool sample_walk_next(struct sample_walk *w, struct block *b,
 	return false;
 }
 
+uint64_t sample_rate_for(const struct heap *h, uint64_t budget_ns)
+{
+	/* Nanoseconds of one processor: docs/types.md, "What it costs". */
+	enum { NAMED = 300, PASSED = 40, SAMPLED = 2000, LEAST = 1000 };
+	uint64_t blocks = 0, bytes = 0, samples = LEAST, rate = 1;
+
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		const struct arena *a = &h->arenas[i];
+
+		blocks += a->state[BLOCK_USED].blocks + a->mmapped.blocks;
+		bytes += a->state[BLOCK_USED].bytes + a->mmapped.bytes;
+	}
+	if (blocks * NAMED <= budget_ns)
+		return 0;
+	if (budget_ns > blocks * PASSED)
+		samples = max_u64(samples, (budget_ns - blocks * PASSED) /
+				  SAMPLED);
+	while (rate < bytes / samples)
+		rate *= 2;
+	return rate;
+}
+
 uint64_t *sample_pick(const struct heap *h, const struct index *ix,
 		      uint64_t rate, uint64_t seed)
 {

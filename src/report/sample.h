@@ -27,6 +27,14 @@ void sample_walk_fini(struct sample_walk *w);
 bool sample_walk_next(struct sample_walk *w, struct block *ret_block,
 		      struct sample *ret_sample);
 
+/*
+ * The rate, a power of two, at which naming the blocks in use takes about
+ * budget_ns; 0: all can be named in that time.  By the number of blocks and
+ * what one took when it was measured, not by a clock: the same heap has the
+ * same rate on every machine.
+ */
+uint64_t sample_rate_for(const struct heap *h, uint64_t budget_ns);
+
 /* All of them as bits by number, for the caller to free. */
 uint64_t *sample_pick(const struct heap *h, const struct index *ix,
 		      uint64_t rate, uint64_t seed);

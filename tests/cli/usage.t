@@ -162,6 +162,14 @@ $ heapcore analyze --only=where,arenas --filter='size>1k' core
 !   Or --blocks, which lists what matches.
 ? 2
 
+# what is no time, and what has no rate to choose
+$ heapcore analyze --budget=soon core || heapcore analyze --budget=1s --csv core
+! heapcore: --budget: 'soon' is no time from 1ms to 1000d, such as 500ms, 10s or 1m
+!   Try heapcore analyze --help.
+! heapcore: --budget chooses a rate for a report: no --sample, no --blocks, no --at, no --csv
+!   Try heapcore analyze --help.
+? 2
+
 # a file in place of the rate
 $ heapcore analyze --sample c/leak.core || heapcore analyze --sample 0 core
 ! heapcore: --sample: 'c/leak.core' is no rate

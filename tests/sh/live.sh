@@ -104,14 +104,26 @@ same_for_all='del(.target, .standout, .advice, .residency) |
 		test("stored|absent|resident|swapped|touched|zero_|upper_bound") | not))
 		else . end)'
 
+# A signal to the process is one thread's; the others would run on until that
+# one has died of it.
+trap_all() {
+	python3 -c '
+import ctypes, os, sys
+pid = int(sys.argv[1])
+libc = ctypes.CDLL(None)
+for tid in os.listdir("/proc/%d/task" % pid):
+    if libc.tgkill(pid, int(tid), 5):
+        sys.exit("tgkill")' "$pid"
+}
+
 as_its_core() {
 	quiet || return
 	kill -STOP "$pid"
 	until_ok all_in T || return
 	"$HEAPCORE" analyze -q --json --only=all -p "$pid" >live.json ||
 		[ $? = 3 ] || return
-	# It dies as it goes on, before it does anything else.
-	kill -TRAP "$pid"
+	# It dies as it goes on, before any thread does anything else.
+	trap_all || return
 	core_of core "$pid" CONT
 	"$HEAPCORE" analyze -q --json --only=all core >core.json ||
 		[ $? = 3 ] || return

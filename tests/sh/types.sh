@@ -58,7 +58,20 @@ sampled_only() {
 		high_bytes}) | sort] | length == 2 and .[0] == .[1] and
 		(.[0] | length) > 5'
 }
+# Room for all: a census.  Hardly any: a sample, by a rate that does not change.
+budget() {
+	for time in 1h 1ms 1ms; do
+		"$HEAPCORE" analyze -q --json --only=where --budget=$time \
+			symbols.core || [ $? = 3 ] || return
+	done | jq -sce 'map({types: (.types | length), rows: .sample,
+		sampled: (.sample_types | length)})' >rates.json || return
+	cat rates.json
+	jq -e '(.[0].types > 5 and .[0].sampled == 0) and
+		(.[1].types == 0 and .[1].sampled > 0) and .[1] == .[2]' \
+		rates.json
+}
 if command -v jq >/dev/null; then
+	ok "a budget" budget
 	ok "intervals of sampled types hold the truth" covered
 	ok "sampled blocks alone tell the same" sampled_only
 else
