@@ -432,20 +432,17 @@ if command -v heaptrack >/dev/null && command -v zstd >/dev/null; then
 		heaptrack -o i /usr/bin/perl -e \
 			'for (1 .. 9000) { $h{$_} = "x$_"; delete $h{$_ - 500} }' \
 			>/dev/null 2>&1
-		heaptrack_print -f i.zst 2>/dev/null >print
+		# To the byte: the sums of its flame graphs.
+		for cost in allocations peak leaked; do
+			heaptrack_print --disable-builtin-suppressions \
+				--disable-embedded-suppressions -F folded \
+				--flamegraph-cost-type "$cost" -f i.zst \
+				>/dev/null 2>&1 || return
+			awk '{ n += $NF } END { printf "%.0f\n", n }' folded
+		done >b
 		"$HEAPCORE" trace convert -q -o i.trace i.zst &&
-		"$HEAPCORE" replay --json i.trace | jq -r '
-			.totals.allocations, .peak.exact_bytes,
-			.end.exact_bytes' |
-		awk 'NR > 1 {
-			for (u = 0; $1 >= 1000; u++)
-				$1 /= 1000
-			$0 = sprintf("%.2f%s", $1, substr("BKMG", u + 1, 1))
-		}
-		{ print }' >a
-		sed -n 's/^calls to allocation functions: \([0-9]*\).*/\1/p
-			s/^peak heap memory consumption: //p
-			s/^total memory leaked: //p' print >b
+		"$HEAPCORE" replay --json i.trace | jq '.totals.allocations,
+			.peak.exact_bytes, .end.exact_bytes' >a
 		cat a
 		[ "$(wc -l <b)" = 3 ] && diff a b
 	}
