@@ -22,7 +22,6 @@ struct args {
 	const char *pid;
 	struct subject_args how;
 	const char *script, *size;
-	bool ascii;
 	struct list files;
 };
 
@@ -34,8 +33,6 @@ static const struct option pid_option[] = {
 };
 
 static const struct option screen_options[] = {
-	{ 0, "ascii", NULL, "no characters but those of ASCII", OPTION_FLAG,
-	  ARG(ascii) },
 	{ 0, "script", "FILE", "keys from a file; screens go to the output",
 	  OPTION_VALUE, ARG(script) },
 	{ 0, "size", "WxH", "of the screen of a script [80x24]", OPTION_VALUE,
@@ -248,8 +245,7 @@ static bool browse(struct run *run, const struct tui_source *source,
 		return false;
 	term_size(&w, &h);
 	term_busy(true);
-	tui_init(&run->tui, source, w, h,
-		 run->args.ascii || !term_is_utf8());
+	tui_init(&run->tui, source, w, h);
 	term_busy(false);
 	run->progress.call = show_progress;
 	run->progress.context = run;
@@ -268,8 +264,7 @@ static bool play(struct run *run, const struct tui_source *source,
 
 	if (!out_open(&run->out, a->common.output, a->common.force, err))
 		return false;
-	tui_init(&run->tui, source, run->w, run->h,
-		 a->ascii || !term_is_utf8());
+	tui_init(&run->tui, source, run->w, run->h);
 	ok = tui_script(&run->tui, a->script, &run->out, err);
 	tui_fini(&run->tui);
 	if (ok)

@@ -11,9 +11,9 @@ static int bounded(int n)
 	return n < 1 ? 1 : n > SCREEN_MAX ? SCREEN_MAX : n;
 }
 
-void screen_init(struct screen *s, int w, int h, bool ascii)
+void screen_init(struct screen *s, int w, int h)
 {
-	*s = (struct screen){ .ascii = ascii };
+	*s = (struct screen){ .w = 1 };
 	screen_resize(s, w, h);
 }
 
@@ -51,7 +51,7 @@ int screen_text(struct screen *s, int y, int x, enum role role,
 {
 	for (size_t i = 0; i < n; i++, x++) {
 		struct screen_cell *c = cell_at(s, y, x);
-		unsigned char ch = (unsigned char)text[i];
+		char ch = text[i];
 
 		if (c)
 			*c = (struct screen_cell){
@@ -80,21 +80,6 @@ void screen_role(struct screen *s, int y, int x, enum role role)
 			cell_at(s, y, x)->role = (uint8_t)role;
 }
 
-/* All our glyphs are below 0x10000. */
-static void write_glyph(struct out *o, uint16_t ch)
-{
-	if (ch < 0x80) {
-		out_addc(o, (char)ch);
-	} else if (ch < 0x800) {
-		out_addc(o, (char)(0xc0 | ch >> 6));
-		out_addc(o, (char)(0x80 | (ch & 0x3f)));
-	} else {
-		out_addc(o, (char)(0xe0 | ch >> 12));
-		out_addc(o, (char)(0x80 | (ch >> 6 & 0x3f)));
-		out_addc(o, (char)(0x80 | (ch & 0x3f)));
-	}
-}
-
 void screen_write(const struct screen *s, struct out *o)
 {
 	for (int y = 0; y < s->h; y++) {
@@ -103,7 +88,7 @@ void screen_write(const struct screen *s, struct out *o)
 		while (end && cell_at(s, y, end - 1)->ch == ' ')
 			end--;
 		for (int x = 0; x < end; x++)
-			write_glyph(o, cell_at(s, y, x)->ch);
+			out_addc(o, cell_at(s, y, x)->ch);
 		out_addc(o, '\n');
 	}
 }

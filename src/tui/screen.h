@@ -3,9 +3,8 @@
  * What is to be seen, as cells: drawn here, shown by term.c or, in a script,
  * as text.
  *
- * Each cell is one column wide.  Text of reports is ASCII, for it is escaped
- * where it is made; anything else that comes here becomes "?" unless it is one
- * of our own glyphs.
+ * A cell is one printable character of ASCII.  Text of reports is that, for it
+ * is escaped where it is made; anything else that comes here becomes "?".
  */
 #ifndef TUI_SCREEN_H
 #define TUI_SCREEN_H
@@ -26,7 +25,7 @@ enum role {
 };
 
 struct screen_cell {
-	uint16_t ch;		/* code point */
+	char ch;
 	uint8_t role;
 };
 
@@ -34,12 +33,11 @@ enum { SCREEN_MAX = 1000 };	/* lines or columns */
 
 struct screen {
 	int w, h;
-	bool ascii;		/* no other glyphs */
 	int cursor_y, cursor_x;
 	struct screen_cell *cells;	/* owned */
 };
 
-void screen_init(struct screen *s, int w, int h, bool ascii);
+void screen_init(struct screen *s, int w, int h);
 void screen_fini(struct screen *s);
 /* Bounded to 1 to SCREEN_MAX; what was drawn is gone. */
 void screen_resize(struct screen *s, int w, int h);

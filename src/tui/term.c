@@ -3,7 +3,6 @@
 
 #include <curses.h>
 #include <errno.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -129,12 +128,6 @@ bool term_check(struct err *err)
 			"use heapcore analyze.");
 }
 
-bool term_is_utf8(void)
-{
-	setlocale(LC_CTYPE, "");
-	return !strcmp(nl_langinfo(CODESET), "UTF-8");
-}
-
 static void set_colors(bool color)
 {
 	static const short foreground[ROLES] = {
@@ -213,7 +206,7 @@ void term_show(const struct screen *s, bool all)
 	for (int y = 0; y < s->h; y++)
 		for (int x = 0; x < s->w; x++) {
 			const struct screen_cell *c = &s->cells[y * s->w + x];
-			wchar_t text[2] = { c->ch, 0 };
+			wchar_t text[2] = { (wchar_t)c->ch, 0 };
 			cchar_t cell;
 
 			if (c->ch == ' ' && c->role == ROLE_TEXT)
@@ -268,7 +261,7 @@ int term_key(void)
 			interrupted = 0;
 			return KEY_CTRL_C;
 		}
-		timeout(1000);
+		timeout(250);
 		errno = 0;
 		kind = get_wch(&c);
 		if (kind == KEY_CODE_YES)

@@ -28,7 +28,4 @@ int term_key(void);
 /* Between these Ctrl-C ends the program at once. */
 void term_busy(bool busy);
 
-/* Does the locale know UTF-8? */
-bool term_is_utf8(void);
-
 #endif

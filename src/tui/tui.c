@@ -10,11 +10,10 @@
 #include "tui/keys.h"
 #include "tui/term.h"
 
-void tui_init(struct tui *t, const struct tui_source *source, int w, int h,
-	      bool ascii)
+void tui_init(struct tui *t, const struct tui_source *source, int w, int h)
 {
 	*t = (struct tui){ .source = source };
-	screen_init(&t->screen, w, h, ascii);
+	screen_init(&t->screen, w, h);
 	str_init(&t->typed);
 	str_init(&t->sought);
 	str_init(&t->message);

@@ -55,8 +55,7 @@ struct tui {
 	bool done;
 };
 
-void tui_init(struct tui *t, const struct tui_source *source, int w, int h,
-	      bool ascii);
+void tui_init(struct tui *t, const struct tui_source *source, int w, int h);
 void tui_fini(struct tui *t);
 
 /* One key; afterwards the screen is drawn. */

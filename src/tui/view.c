@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "report/replay.h"
 
 #define BIT(section) (1u << (section))
 
@@ -25,16 +24,6 @@ const struct view core_views[CORE_VIEWS] = {
 	{ "Findings", "what is leaked, and what is damaged",
 	  BIT(SECTION_LEAKS) | BIT(SECTION_ABORT) | BIT(SECTION_CULPRITS) |
 	  BIT(SECTION_FINDINGS) },
-};
-
-const struct view trace_views[TRACE_VIEWS] = {
-	{ "Overview", "the live heap, and who holds its peak",
-	  BIT(REPLAY_TIMELINE) | BIT(REPLAY_SITES) | BIT(REPLAY_LIFETIMES) |
-	  BIT(REPLAY_NOTES) },
-	{ "Time line", "the live heap over time", BIT(REPLAY_TIMELINE) },
-	{ "Sites", "call sites that hold the peak",
-	  BIT(REPLAY_SITES) },
-	{ "Lifetimes", "how long blocks live", BIT(REPLAY_LIFETIMES) },
 };
 
 /* Rows that lead to a page, by what a cell of theirs says. */

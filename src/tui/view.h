@@ -14,9 +14,8 @@ struct view {
 	unsigned sections;	/* bits; 0: the list of blocks */
 };
 
-enum { CORE_VIEWS = 8, TRACE_VIEWS = 4 };
+enum { CORE_VIEWS = 8 };
 extern const struct view core_views[CORE_VIEWS];
-extern const struct view trace_views[TRACE_VIEWS];
 
 enum goal_kind {
 	GOAL_NONE,
