@@ -69,6 +69,7 @@ static const struct column leak_columns[LEAKS_COLUMNS] = {
 
 static const struct column type_columns[TYPES_COLUMNS] = {
 	[TYPES_NAME] = COLUMN("name", "", TEXT),
+	[TYPES_KNOWN_BY] = COLUMN("known_by", "", TEXT),
 	[TYPES_BYTES] = COLUMN("bytes", "", BYTES),
 	[TYPES_BLOCKS] = COLUMN("blocks", "", COUNT),
 };
@@ -102,7 +103,7 @@ static const struct {
 	[COMPARE_LEAKS] = { "leaks", "leaks", leak_columns, LEAKS_COLUMNS,
 		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), 0, true },
 	[COMPARE_TYPES] = { "types", "types", type_columns, TYPES_COLUMNS,
-		BIT(TYPES_NAME), 0, true },
+		BIT(TYPES_NAME), BIT(TYPES_KNOWN_BY), true },
 };
 
 /* ---- sides ---- */
@@ -190,6 +191,23 @@ static void fold_row(struct table *to, const struct table *from,
 					 cells[i].u);
 }
 
+/* Without it the same blocks have other names. */
+static bool has_debug_types(const struct table *t)
+{
+	static const char *const known[] = { "dwarf", "container", "hint" };
+
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const struct cell *c =
+			&t->cells[i * t->n_columns + TYPES_KNOWN_BY];
+
+		for (size_t k = 0; c->known && k < countof(known); k++)
+			if (c->text.len == strlen(known[k]) &&
+			    !memcmp(table_text(t, c), known[k], c->text.len))
+				return true;
+	}
+	return false;
+}
+
 static void fold_shapes(struct table *t)
 {
 	struct table to;
@@ -229,6 +247,7 @@ void compare_side_from_saved(struct compare_side *side, const struct saved *s)
 		side->odd += odd;
 	}
 	check_looked(side);
+	side->by_debug = has_debug_types(&side->list[COMPARE_TYPES]);
 	fold_shapes(&side->list[COMPARE_TYPES]);
 }
 
@@ -283,6 +302,7 @@ bool compare_side_from_input(struct compare_side *side,
 	for (size_t i = 0; ok && i < COMPARE_LISTS; i++)
 		copy_table(side, i, &r);
 	check_looked(side);
+	side->by_debug = has_debug_types(&side->list[COMPARE_TYPES]);
 	fold_shapes(&side->list[COMPARE_TYPES]);
 	side->complete = r.complete;
 	side->pid = is_process(in->sp) ? in->sp->pid : 0;
@@ -411,6 +431,23 @@ static void check_side(struct compare *c, unsigned side)
 	}
 	check_filtered(c, side);
 	c->complete &= s->complete;
+}
+
+/* Both with debug information, or both without. */
+static bool same_namers(const struct compare *c)
+{
+	return c->side[0]->by_debug == c->side[1]->by_debug;
+}
+
+static void check_types(struct compare *c)
+{
+	unsigned lacks = c->side[0]->by_debug;
+
+	if (c->side[0]->has[COMPARE_TYPES] &&
+	    c->side[1]->has[COMPARE_TYPES] && !same_namers(c))
+		add_hint(c, lacks, "other-types", "its types were named "
+			 "without debug information, the other's with it: "
+			 "they are not compared; --only=types names both");
 }
 
 /* The last part of a path: a redacted report has no more. */
@@ -589,10 +626,12 @@ void compare_init(struct compare *c, const struct compare_side *old,
 	check_side(c, 0);
 	check_side(c, 1);
 	check_programs(c);
+	check_types(c);
 	for (unsigned i = 0; i < COMPARE_LISTS; i++) {
 		unsigned keys = lists[i].keys;
 
-		c->has[i] = old->has[i] && new->has[i];
+		c->has[i] = old->has[i] && new->has[i] &&
+			    (i != COMPARE_TYPES || same_namers(c));
 		if (i == COMPARE_ARENAS && same_process(c))
 			keys |= BIT(ARENAS_ADDRESS);
 		if (c->has[i])

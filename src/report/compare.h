@@ -56,7 +56,9 @@ enum {
 	CLASSES_FREE, CLASSES_FREE_BLOCKS, CLASSES_COLUMNS
 };
 enum { LEAKS_NAME, LEAKS_GRADE, LEAKS_BYTES, LEAKS_BLOCKS, LEAKS_COLUMNS };
-enum { TYPES_NAME, TYPES_BYTES, TYPES_BLOCKS, TYPES_COLUMNS };
+enum {
+	TYPES_NAME, TYPES_KNOWN_BY, TYPES_BYTES, TYPES_BLOCKS, TYPES_COLUMNS
+};
 
 struct compare_side {
 	char *name;		/* owned; the file, or "process 1234" */
@@ -66,6 +68,7 @@ struct compare_side {
 	unsigned schema;	/* of a saved report; else 0 */
 	bool complete;		/* as the report says of itself */
 	size_t odd;		/* values of a wrong kind */
+	bool by_debug;		/* some types are from debug information */
 };
 
 void compare_side_init(struct compare_side *side, const char *name);

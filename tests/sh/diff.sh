@@ -416,4 +416,15 @@ for doc in cores.doc typed.doc named.doc renamed.doc; do
 done | sort -u >printed
 ok "JSON: each key is in the manual, and the reverse" cmp told printed
 
+# Names by debug information on one side only would all have changed.
+by_debug() {
+	jq '.types[0].known_by = "dwarf"' typed.json >debug.json
+	diff --json typed.json debug.json >mixed.doc 2>err || [ $? = 3 ]
+	cat err
+	grep -q 'typed.json: its types were named without debug' err &&
+		jq -e '.types == null or .types == []' mixed.doc &&
+		jq -e '.types | length == 1' typed.doc
+}
+ok "types with debug information and without are not compared" by_debug
+
 finish
