@@ -8,7 +8,7 @@
 #include "base/mem.h"
 
 /* How far ahead lines are fetched: buckets, then blocks they lead to. */
-enum { FIRST_AHEAD = 24, THEN_AHEAD = 12, SMALL_HEAP = 1 << 13 };
+enum { FIRST_AHEAD = 24, THEN_AHEAD = 12, SMALL_HEAP = 1 << 15 };
 
 double replay_age_start(unsigned step)
 {
