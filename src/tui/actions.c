@@ -211,20 +211,18 @@ static void filter_rows(struct tui *t, const char *expr)
 		tui_say(t, true, "%s", err.msg);
 		return;
 	}
-	report_fini(&p->report);
-	report_init(&p->report, &p->options);
+	page_forget(p);
 	if (!t->source->build(t->source->context, &p->report, p->at, &err))
 		tui_say(t, true, "%s", err.msg);
 	str_clear(&p->filter);
 	str_adds(&p->filter, expr);
-	p->n_parts = 0;
-	p->cursor = 0;
-	if (*expr && p->report.n_tables) {
-		tui_lay_out(t, p);
-		table_filter(p->part[which].table, &filter);
-	}
-	if (*expr)
+	tui_lay_out(t, p);
+	if (*expr) {
+		if (which < p->n_parts)
+			table_filter(p->part[which].table, &filter);
 		filter_fini(&filter);
+	}
+	page_sort_again(p);
 	tui_lay_out(t, p);
 	if (which < p->n_parts)
 		page_go(p, p->part[which].first, false);

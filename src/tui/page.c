@@ -45,6 +45,26 @@ void page_fini(struct page *p)
 	table_fini(&p->in_sight);
 }
 
+void page_forget(struct page *p)
+{
+	parts_fini(p);
+	report_fini(&p->report);
+	report_init(&p->report, &p->options);
+	p->n_parts = 0;
+	p->cursor = p->top = 0;
+}
+
+void page_sort_again(struct page *p)
+{
+	for (size_t i = 0; i < p->n_parts; i++) {
+		struct page_part *part = &p->part[i];
+
+		if (part->sort >= 0)
+			table_sort(part->table, (size_t)part->sort,
+				   part->reverse);
+	}
+}
+
 /* ---- lines ---- */
 
 static struct text_style style_of(const struct page_look *look)

@@ -61,6 +61,10 @@ void page_init(struct page *p, const char *name,
 	       const struct report_kind *kind, unsigned sections);
 void page_fini(struct page *p);
 
+/* The report is to be built anew; the order of its tables is kept in mind. */
+void page_forget(struct page *p);
+void page_sort_again(struct page *p);
+
 /* When the report is there, or the blocks: lines of its tables. */
 void page_lay_out(struct page *p, const struct page_look *look);
 
