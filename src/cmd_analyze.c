@@ -70,10 +70,10 @@ static const struct option block_options[] = {
 	{ 0, "sample", "RATE", "what a sampler would see of the blocks at\n"
 	  "this many bytes a sample, and how wrong it is", OPTION_VALUE,
 	  ARG(sample) },
-	{ 0, "budget", "TIME", "types of as many blocks as can be named in\n"
-	  "about this time, the others by --sample", OPTION_VALUE,
+	{ 0, "budget", "TIME", "types of all blocks if that takes about this\n"
+	  "time, else of a sample for which it suffices", OPTION_VALUE,
 	  ARG(budget) },
-	{ 0, "seed", "N", "of the generator for --sample [1]", OPTION_VALUE,
+	{ 0, "seed", "N", "of the generator for a sample [1]", OPTION_VALUE,
 	  ARG(seed) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used, free,\n"
 	  "free_share, undecoded, findings, leaked;\nmay be repeated",
@@ -151,9 +151,9 @@ static bool set_search(struct run *run, struct err *err)
 	if (a->search && a->search_hex)
 		return err_set(err, ERR_USAGE, "--search or --search-hex, not "
 			       "both");
-	if (a->at || a->report.only || a->blocks || a->sample)
+	if (a->at || a->report.only || a->blocks || a->sample || a->budget)
 		return err_set(err, ERR_USAGE, "a search stands alone: no "
-			       "--only, --blocks, --at or --sample");
+			       "--only, --blocks, --at, --sample or --budget");
 	run->pattern = a->search ? search_compile(a->search, err)
 				 : search_compile_hex(a->search_hex, err);
 	return run->pattern && set_search_in(run, err);

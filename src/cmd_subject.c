@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cmd_subject.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "corewalk/target.h"
@@ -137,11 +139,33 @@ static struct target_options target_options(const struct subject_args *a,
 	};
 }
 
+/* A path that was mistyped must not pass for one that holds nothing. */
+static bool is_there(const char *option, const char *path, struct err *err)
+{
+	if (!path || !access(path, R_OK))
+		return true;
+	return err_set(err, ERR_SYSTEM, "--%s: %.160s: %s", option, path,
+		       strerror(errno));
+}
+
+static bool paths_are_there(const struct subject_args *a, struct err *err)
+{
+	bool ok = is_there("exe", a->exe, err);
+
+	for (size_t i = 0; ok && i < a->sysroots.n; i++)
+		ok = is_there("sysroot", a->sysroots.items[i], err);
+	for (size_t i = 0; ok && i < a->debug_dirs.n; i++)
+		ok = is_there("debug-dir", a->debug_dirs.items[i], err);
+	return ok;
+}
+
 bool subject_open_core(struct subject *s, const struct subject_args *a,
 		       const char *path, struct progress *p, struct err *err)
 {
 	struct target_options options = target_options(a, p);
 
+	if (!paths_are_there(a, err))
+		return false;
 	progress_phase(p, "opening the core");
 	s->options = options;
 	s->sp = target_open_core(path, &options, err);
@@ -155,7 +179,7 @@ bool subject_open_live(struct subject *s, const struct subject_args *a,
 	struct target_options options = target_options(a, p);
 	uint32_t number;
 
-	if (!cmd_pid(pid, &number, err) ||
+	if (!paths_are_there(a, err) || !cmd_pid(pid, &number, err) ||
 	    !cmd_seconds(a->max_pause, &options.max_pause_s, err))
 		return false;
 	progress_phase(p, "reading the process");

@@ -170,6 +170,21 @@ $ heapcore analyze --budget=soon core || heapcore analyze --budget=1s --csv core
 !   Try heapcore analyze --help.
 ? 2
 
+# paths that are not there, whatever would have been found below them
+$ for o in exe sysroot debug-dir; do
+$ heapcore analyze --$o=no/such/path $FIXTURES/plain/core.xz
+$ done
+! heapcore: --exe: no/such/path: No such file or directory
+! heapcore: --sysroot: no/such/path: No such file or directory
+! heapcore: --debug-dir: no/such/path: No such file or directory
+? 2
+
+# a search and a budget
+$ heapcore analyze --search=x --budget=1s core
+! heapcore: a search stands alone: no --only, --blocks, --at, --sample or --budget
+!   Try heapcore analyze --help.
+? 2
+
 # a file in place of the rate
 $ heapcore analyze --sample c/leak.core || heapcore analyze --sample 0 core
 ! heapcore: --sample: 'c/leak.core' is no rate

@@ -3,30 +3,20 @@
 # ones: see truth/spans.c.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
+. "$SRC/tests/sh/preloaded"
 
 need_cores
 cd "$TMP"
 command -v python3 >/dev/null || skip_all "no python3"
 command -v jq >/dev/null || skip_all "no jq"
-library=$(/sbin/ldconfig -p |
-	sed -n 's,.*libjemalloc.so.2 .*x86-64.* => ,,p' | head -n 1)
+library=$(library libjemalloc.so.2)
 [ "$library" ] || skip_all "no libjemalloc.so.2"
-
-# report STATUS: blocks.json and report.json of core.
-report() {
-	status=0
-	"$HEAPCORE" analyze -q --json core >report.json || status=$?
-	"$HEAPCORE" analyze -q --json --blocks core >blocks.json || :
-	echo "status $status"
-	[ "$status" = "$1" ] || { jq .findings report.json; return 1; }
-	jq -e '([.where[].bytes] | add) == .target.private_bytes' report.json
-}
 
 # whole WORKLOAD SEED: jemalloc counts what is in thread caches as allocated.
 whole() {
 	make_core core env LD_PRELOAD="$library" "$TMP/spans" \
 		"$TMP/truth.txt" "$1" "$2" || return 1
-	report 0 &&
+	both_reports 0 &&
 	"$SRC/tests/truth/spans_compare" truth.txt blocks.json report.json \
 		jemalloc 0 $([ "$1" = flushed ] || echo cached)
 }
@@ -39,7 +29,7 @@ done
 
 real() {
 	make_core core env LD_PRELOAD="$library" "$@" || return 1
-	report 0 && jq -e '[.allocators[].name] == ["jemalloc"] and
+	both_reports 0 && jq -e '[.allocators[].name] == ["jemalloc"] and
 		.findings == [] and .allocators[0].used_blocks > 50000' \
 		report.json
 }
@@ -68,7 +58,7 @@ redis() {
 		sed -n 's/^Allocated: \([0-9]*\).*/\1/p' >said &&
 	core_of core "$pid" ABRT || { kill "$pid"; return 1; }
 	cat said
-	report 0 && jq -e --argjson said "$(cat said)" '
+	both_reports 0 && jq -e --argjson said "$(cat said)" '
 		.allocators[0] | .name == "jemalloc" and
 		.used_blocks > 300000 and
 		((.used_bytes + .cached_bytes - $said | fabs) <= 65536)' \

@@ -3,32 +3,18 @@
 # into real ones: see truth/spans.c.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
+. "$SRC/tests/sh/preloaded"
 
 need_cores
 cd "$TMP"
 command -v python3 >/dev/null || skip_all "no python3"
 command -v jq >/dev/null || skip_all "no jq"
 
-# library NAME: where it is; empty if it is not here.
-library() {
-	/sbin/ldconfig -p | sed -n "s,.*$1 .*x86-64.* => ,,p" | head -n 1
-}
-
-# report STATUS: blocks.json and report.json of core.
-report() {
-	status=0
-	"$HEAPCORE" analyze -q --json core >report.json || status=$?
-	"$HEAPCORE" analyze -q --json --blocks core >blocks.json || :
-	echo "status $status"
-	[ "$status" = "$1" ] || { jq .findings report.json; return 1; }
-	jq -e '([.where[].bytes] | add) == .target.private_bytes' report.json
-}
-
 # whole LIBRARY WORKLOAD SEED
 whole() {
 	make_core core env LD_PRELOAD="$1" "$TMP/spans" "$TMP/truth.txt" \
 		"$2" "$3" || return 1
-	report 0 &&
+	both_reports 0 &&
 	"$SRC/tests/truth/spans_compare" truth.txt blocks.json report.json \
 		tcmalloc $([ "$2" != many ] || echo 2)
 }
@@ -50,7 +36,7 @@ done
 real() {
 	make_core core env LD_PRELOAD="$(library libtcmalloc_minimal.so.4)" \
 		"$@" || return 1
-	report 0 && jq -e '[.allocators[].name] == ["tcmalloc"] and
+	both_reports 0 && jq -e '[.allocators[].name] == ["tcmalloc"] and
 		.findings == [] and .allocators[0].used_blocks > 50000' \
 		report.json
 }
