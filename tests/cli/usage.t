@@ -171,9 +171,10 @@ $ heapcore analyze --budget=soon core || heapcore analyze --budget=1s --csv core
 ? 2
 
 # paths that are not there, whatever would have been found below them
-$ for o in exe sysroot debug-dir; do
-$ heapcore analyze --$o=no/such/path $FIXTURES/plain/core.xz
-$ done
+$ core=$FIXTURES/plain/core.xz
+$ heapcore analyze --exe=no/such/path $core ||
+$ heapcore analyze --sysroot=no/such/path $core ||
+$ heapcore analyze --debug-dir=no/such/path $core
 ! heapcore: --exe: no/such/path: No such file or directory
 ! heapcore: --sysroot: no/such/path: No such file or directory
 ! heapcore: --debug-dir: no/such/path: No such file or directory
