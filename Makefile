@@ -64,7 +64,7 @@ FLAGS = -std=gnu11 -ffp-contract=off -D_GNU_SOURCE= $(WARN) $(WERROR) \
 	-DLIBEXECDIR='"$(libexecdir)"' -I$(srcdir)/src $(LIB_CFLAGS) $(HARDEN_CFLAGS) $(SANITIZE) \
 	$(CPPFLAGS) $(CFLAGS)
 LINK = $(CC) $(HARDEN_CFLAGS) $(SANITIZE) $(CFLAGS) $(HARDEN_LDFLAGS) \
-	$(LDFLAGS)
+	$(STATIC) $(LDFLAGS)
 ALL_LIBS = $(LIB_LIBS) $(LIBS) -lm
 
 programs = $(patsubst $(srcdir)/%.c,%,$(wildcard $(srcdir)/$(1)))

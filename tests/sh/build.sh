@@ -129,6 +129,32 @@ uninstalls() {
 }
 ok "make uninstall leaves no file" uninstalls
 
+# The objects of this build, linked as configure --static says.
+links_static() {
+	printf '%s\n' 'include config.mk' 'all:' \
+		'	$(CC) $(STATIC) -o static $(OBJECTS) $(LIB_LIBS) -lm' \
+		>link.mk
+	make -s -f link.mk OBJECTS="$(echo "$BUILD"/obj/src/*.o) \
+		$BUILD/libheapcore.a" || return
+	rm -rf jail && mkdir -p jail/tmp && mv static jail/heapcore &&
+		xz -dc "$SRC/tests/cores/plain/core.xz" >jail/core ||
+		return
+	if [ "$(id -u)" = 0 ]; then
+		chroot jail /heapcore analyze core
+	else
+		(cd jail && ./heapcore analyze core)
+	fi >out 2>err
+	is $? 0 && grep -q '^WHERE THE MEMORY IS' out ||
+		{ cat out err; return 1; }
+}
+if [ -n "$(sed -n 's/^SANITIZE = //p' "$BUILD/config.mk")" ]; then
+	skip "a static program alone in a folder" "built with sanitizers"
+elif ! configure sh "$SRC/configure" CC="$CC" --static; then
+	skip "a static program alone in a folder" "no static libraries"
+else
+	ok "a static program alone in a folder" links_static
+fi
+
 if grep -q '^HARDEN_LDFLAGS = .*-pie.*now' "$BUILD/config.mk" &&
 	command -v readelf >/dev/null
 then
