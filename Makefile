@@ -15,7 +15,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	snapshot_file snapshot heap alloc words \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk alloc_jemalloc \
-	tcmalloc_find tcmalloc_table tcmalloc_walk alloc_tcmalloc \
+	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc
 ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill damage standout \
 	index roots scan weak edges graph rings mark reach refs dominate retain \

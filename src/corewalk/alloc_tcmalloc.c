@@ -128,6 +128,8 @@ static void tc_walk_all(struct space *sp, struct sighting *at,
 		heap_name_states(heap, allocator, state_names);
 		a->claimed_bytes = t->stats.system_bytes;
 		tc_walk(t, heap, allocator, (uint32_t)(heap->n_arenas - 1));
+		tc_add_profiles(t, heap, allocator,
+				(uint32_t)(heap->n_arenas - 1));
 	}
 }
 

@@ -80,6 +80,11 @@ void heap_fini(struct heap *h)
 	free(h->cached);
 	free(h->own);
 	free(h->notes);
+	for (size_t i = 0; i < h->n_profiles; i++) {
+		free(h->profiles[i].samples);
+		free(h->profiles[i].pcs);
+	}
+	free(h->profiles);
 	heap_init(h);
 }
 
@@ -130,6 +135,28 @@ void heap_add_own(struct heap *h, vaddr start, vaddr end)
 	if (start < end)
 		MEM_PUSH(h->own, h->n_own, h->cap_own) =
 			(struct heap_range){ start, end };
+}
+
+struct heap_profile *heap_add_profile(struct heap *h, uint32_t allocator,
+				      enum heap_profile_kind kind)
+{
+	struct heap_profile *p = &MEM_PUSH(h->profiles, h->n_profiles,
+					   h->cap_profiles);
+
+	*p = (struct heap_profile){ .allocator = allocator, .kind = kind };
+	return p;
+}
+
+void heap_add_sample(struct heap_profile *p, const struct heap_sample *s,
+		     const vaddr *pcs, size_t n)
+{
+	struct heap_sample *to = &MEM_PUSH(p->samples, p->n, p->cap);
+
+	*to = *s;
+	to->pc = p->n_pcs;
+	to->depth = (uint32_t)n;
+	for (size_t i = 0; i < n; i++)
+		MEM_PUSH(p->pcs, p->n_pcs, p->cap_pcs) = pcs[i];
 }
 
 static struct heap_extent *add_extent(struct heap *h, uint32_t arena,

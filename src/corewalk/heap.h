@@ -142,6 +142,38 @@ struct heap_allocator {
 	bool mmapped_known;	/* the two above were found */
 };
 
+/*
+ * A block in use that the allocator's own sampler picked when it was asked
+ * for, or memory that the allocator itself asked for.
+ */
+struct heap_sample {
+	vaddr addr;		/* what malloc returned; 0 not known */
+	uint64_t requested;	/* bytes asked for */
+	uint64_t allocated;	/* of the block, were it not a sample */
+	uint64_t length;	/* as it was counted; see sampler/geom.h */
+	uint64_t weight;	/* bytes that it stands for; 0: not kept */
+	uint64_t born_ns;	/* by a clock of the allocator's; 0: not kept */
+	size_t pc;		/* its first one in heap_profile.pcs */
+	uint32_t depth;		/* return addresses, innermost first */
+};
+
+enum heap_profile_kind {
+	HEAP_PROFILE_LIVE,	/* a sample of the blocks in use */
+	HEAP_PROFILE_GROWTH,	/* all memory that it got from the system */
+};
+
+/* What an allocator keeps for the day that it is asked for a heap profile. */
+struct heap_profile {
+	uint32_t allocator;	/* index in heap.allocators */
+	enum heap_profile_kind kind;
+	const struct module *module;	/* that the allocator is in; or NULL */
+	uint64_t rate;		/* bytes from one mark to the next; 0 unknown */
+	struct heap_sample *samples;	/* owned */
+	size_t n, cap;
+	vaddr *pcs;		/* owned */
+	size_t n_pcs, cap_pcs;
+};
+
 /* Memory that holds an allocator's own variables, in no extent. */
 struct heap_range {
 	vaddr start, end;
@@ -177,6 +209,8 @@ struct heap {
 	struct heap_note *notes;		/* owned */
 	size_t n_notes, cap_notes;
 	uint64_t notes_dropped;			/* beyond HEAP_MAX_NOTES */
+	struct heap_profile *profiles;		/* owned */
+	size_t n_profiles, cap_profiles;
 	size_t last;				/* extent of the last lookup */
 };
 
@@ -266,6 +300,13 @@ static inline void extent_set_state(struct heap_extent *x, vaddr start,
 		else if (x->planes[i + 1][w] & bit)
 			x->planes[i + 1][w] &= ~bit;
 }
+
+/* The pointer is valid until the next call; the caller sets the rate. */
+struct heap_profile *heap_add_profile(struct heap *h, uint32_t allocator,
+				      enum heap_profile_kind kind);
+/* pc and depth are set here, from n return addresses. */
+void heap_add_sample(struct heap_profile *p, const struct heap_sample *s,
+			const vaddr *pcs, size_t n);
 
 void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 	       uint64_t skipped_bytes, const char *fmt, ...)

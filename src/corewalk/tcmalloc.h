@@ -98,6 +98,13 @@ void tc_find_tables(struct tcmalloc *t);
 /* Do the spans add up to what the page heap counts? */
 bool tc_exact(const struct tcmalloc *t);
 
+/*
+ * tcmalloc_sampled.c: adds the blocks that its sampler picked, and what made
+ * it grow; after tc_find_tables().
+ */
+void tc_add_profiles(const struct tcmalloc *t, struct heap *heap,
+		     uint32_t allocator, uint32_t arena);
+
 /* Adds arena, extents, caches and notes. */
 void tc_walk(struct tcmalloc *t, struct heap *heap, uint32_t allocator,
 	     uint32_t arena);
