@@ -7,7 +7,7 @@
 #include "report/blocks_in.h"
 
 /* A place in the walk over all blocks, every MARK_STEP of them. */
-enum { MARK_STEP = 1024, DIGIT = 11 };
+enum { MARK_STEP = 1024 };
 
 struct mark {
 	struct heap_iter at;
@@ -152,91 +152,172 @@ uint64_t block_rows_find(struct block_rows *r, vaddr addr)
 		       ? r->total.blocks - 1 - row : row;
 }
 
+/* ---- sorting ---- */
+
 /* What a column is sorted by: of words their first bytes. */
 static uint64_t sort_key(const struct block_rows *r, const struct block *b,
 			 size_t column, bool reverse)
 {
-	struct cell cells[BLOCK_COLUMNS] = { { .known = false } };
+	struct cell c = block_words_cell(r->words, b, column);
 	size_t n;
 	bool text = block_columns(&n)[column].type == COLUMN_TEXT;
-	uint64_t key;
+	uint64_t key = text ? block_words_prefix(r->words, &c)
+			    : c.known ? c.u : 0;
 
-	block_words_cells(r->words, b, cells);
-	key = text ? block_words_prefix(r->words, &cells[column])
-		   : cells[column].known ? cells[column].u : 0;
 	return text == reverse ? ~key : key;
 }
 
-struct sort_item {
+/*
+ * Most columns have few values: these are counted in a first pass over all
+ * blocks, and a second one puts each row where it belongs.  So nothing is
+ * stored but the order itself.
+ */
+enum { KINDS_BITS = 14, KINDS = 1 << KINDS_BITS, KINDS_MAX = KINDS / 2 };
+
+struct kind {
 	uint64_t key;
-	uint32_t row;
+	uint32_t n;		/* rows; 0: a free place */
+	uint32_t at;		/* where the next one goes */
 };
 
-/* One digit of the keys; stable. */
-static void sort_digit(const struct sort_item *from, struct sort_item *to,
-		       size_t n, unsigned shift)
+static struct kind *kind_of(struct kind *kinds, uint64_t key)
 {
-	enum { SLOTS = 1 << DIGIT };
-	size_t at[SLOTS] = { 0 }, sum = 0;
+	uint64_t at = key * 0x9e3779b97f4a7c15u >> (64 - KINDS_BITS);
 
-	for (size_t i = 0; i < n; i++)
-		at[from[i].key >> shift & (SLOTS - 1)]++;
-	for (size_t i = 0; i < SLOTS; i++) {
-		size_t count = at[i];
-
-		at[i] = sum;
-		sum += count;
-	}
-	for (size_t i = 0; i < n; i++)
-		to[at[from[i].key >> shift & (SLOTS - 1)]++] = from[i];
+	while (kinds[at].n && kinds[at].key != key)
+		at = (at + 1) % KINDS;
+	return &kinds[at];
 }
 
-/* Digits in which no two keys differ are left out. */
-static struct sort_item *sort_items(struct sort_item *a, struct sort_item *b,
-				    size_t n)
+static int by_key(const void *a, const void *b)
 {
-	uint64_t differ = 0;
+	const struct kind *x = *(struct kind *const *)a;
+	const struct kind *y = *(struct kind *const *)b;
 
-	for (size_t i = 1; i < n; i++)
-		differ |= a[i].key ^ a[0].key;
-	for (unsigned shift = 0; shift < 64; shift += DIGIT) {
-		struct sort_item *swap = a;
+	return (x->key > y->key) - (x->key < y->key);
+}
 
-		if (!(differ >> shift & ((1u << DIGIT) - 1)))
-			continue;
-		sort_digit(a, b, n, shift);
-		a = b;
-		b = swap;
+static void place_kinds(struct kind *kinds)
+{
+	struct kind **list = mem_alloc(KINDS_MAX * sizeof(struct kind *));
+	size_t n = 0;
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < KINDS; i++)
+		if (kinds[i].n)
+			list[n++] = &kinds[i];
+	if (n)
+		qsort(list, n, sizeof(struct kind *), by_key);
+	for (size_t i = 0; i < n; i++) {
+		list[i]->at = sum;
+		sum += list[i]->n;
 	}
-	return a;
+	free(list);
+}
+
+/* The next block that matches and its key. */
+static bool next_key(struct block_rows *r, struct heap_iter *it, size_t column,
+		     bool reverse, uint64_t *ret)
+{
+	struct block b;
+
+	while (heap_iter_next(it, &b))
+		if (matches(r, &b)) {
+			*ret = sort_key(r, &b, column, reverse);
+			return true;
+		}
+	return false;
+}
+
+/* False if there are too many values. */
+static bool sort_kinds(struct block_rows *r, size_t column, bool reverse,
+		       uint32_t n)
+{
+	struct kind *kinds = mem_zalloc(KINDS * sizeof(*kinds));
+	struct heap_iter it;
+	uint32_t i = 0, n_kinds = 0;
+	uint64_t key;
+
+	heap_iter_init(&it, r->in->heap);
+	for (; i < n && next_key(r, &it, column, reverse, &key); i++) {
+		struct kind *k = kind_of(kinds, key);
+
+		if (!k->n++ && ++n_kinds == KINDS_MAX) {
+			free(kinds);
+			return false;
+		}
+		k->key = key;
+	}
+	place_kinds(kinds);
+	heap_iter_init(&it, r->in->heap);
+	for (i = 0; i < n && next_key(r, &it, column, reverse, &key); i++)
+		r->order[kind_of(kinds, key)->at++] = i;
+	free(kinds);
+	return true;
+}
+
+/* Bits 32 to 95 are the key's, those below the row's. */
+static bool bit_of(uint64_t key, uint32_t row, int bit)
+{
+	return bit < 32 ? row >> bit & 1 : key >> (bit - 32) & 1;
+}
+
+/* Radix exchange, which needs no other memory than what it sorts. */
+static void sort_bits(uint64_t *keys, uint32_t *rows, size_t n, int bit)
+{
+	size_t low = 0, high = n;
+
+	while (bit >= 0 && n > 1) {
+		for (low = 0, high = n; low < high;) {
+			uint64_t key = keys[low];
+			uint32_t row = rows[low];
+
+			if (!bit_of(key, row, bit)) {
+				low++;
+				continue;
+			}
+			high--;
+			keys[low] = keys[high];
+			rows[low] = rows[high];
+			keys[high] = key;
+			rows[high] = row;
+		}
+		bit--;
+		sort_bits(keys + low, rows + low, n - low, bit);
+		n = low;
+	}
+}
+
+static void sort_keys(struct block_rows *r, size_t column, bool reverse,
+		      uint32_t n)
+{
+	uint64_t *keys = mem_alloc(((size_t)n + 1) * sizeof(*keys));
+	uint64_t differ = 0;
+	struct heap_iter it;
+	int bits = 0;
+
+	heap_iter_init(&it, r->in->heap);
+	for (uint32_t i = 0;
+	     i < n && next_key(r, &it, column, reverse, &keys[i]); i++) {
+		r->order[i] = i;
+		differ |= keys[i] ^ keys[0];
+	}
+	while (bits < 64 && differ >> bits)
+		bits++;
+	sort_bits(keys, r->order, n, 31 + bits);
+	free(keys);
 }
 
 void block_rows_sort(struct block_rows *r, size_t column, bool reverse)
 {
-	size_t n = min_u64(r->total.blocks, UINT32_MAX), i = 0;
-	struct sort_item *a, *b, *sorted;
-	struct heap_iter it;
-	struct block block;
+	uint32_t n = (uint32_t)min_u64(r->total.blocks, UINT32_MAX - 1);
 
 	free(r->order);
 	r->order = NULL;
 	r->backwards = column == 0 && reverse;
 	if (column == 0)
 		return;
-	a = mem_alloc((n + 1) * sizeof(*a));
-	b = mem_alloc((n + 1) * sizeof(*b));
-	heap_iter_init(&it, r->in->heap);
-	while (i < n && heap_iter_next(&it, &block)) {
-		if (!matches(r, &block))
-			continue;
-		a[i] = (struct sort_item){
-			sort_key(r, &block, column, reverse), (uint32_t)i };
-		i++;
-	}
-	sorted = sort_items(a, b, n);
-	r->order = mem_alloc((n + 1) * sizeof(*r->order));
-	for (i = 0; i < n; i++)
-		r->order[i] = sorted[i].row;
-	free(a);
-	free(b);
+	r->order = mem_alloc(((size_t)n + 1) * sizeof(*r->order));
+	if (!sort_kinds(r, column, reverse, n))
+		sort_keys(r, column, reverse, n);
 }

@@ -629,6 +629,21 @@ void block_words_cells(struct block_words *w, const struct block *b,
 	block_cells(w->heap, &w->words, b, ret);
 }
 
+struct cell block_words_cell(struct block_words *w, const struct block *b,
+			     size_t column)
+{
+	struct cell cells[BLOCK_COLUMNS] = { { .known = false } };
+
+	if (column == B_SIZE)
+		return number(b->size);
+	if (column == B_STATE)
+		return w->words.state[b->arena][b->state];
+	if (column == B_ARENA)
+		return w->words.arena[b->arena];
+	block_words_cells(w, b, cells);
+	return cells[column];
+}
+
 bool block_words_match(const struct block_words *w,
 		       const struct filter *filter, const struct cell *cells)
 {

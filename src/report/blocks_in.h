@@ -15,6 +15,9 @@ struct block_words *block_words_new(const struct report_input *in);
 void block_words_free(struct block_words *w);
 void block_words_cells(struct block_words *w, const struct block *b,
 		       struct cell ret[BLOCK_COLUMNS]);
+/* The same for one column. */
+struct cell block_words_cell(struct block_words *w, const struct block *b,
+			     size_t column);
 bool block_words_match(const struct block_words *w,
 		       const struct filter *filter, const struct cell *cells);
 /* The first eight bytes of a word, to compare. */

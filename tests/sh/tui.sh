@@ -141,6 +141,17 @@ tui '4:sort -size<Enter>\n:screen a' --size=100x60 >screen
 row
 sed 1d blocks | cut_row | sort -s -k2,2n | head -n 54 >want
 ok "blocks: the other way" same_rows
+tui '4fretained>0<Enter>:sort retained<Enter>\n:screen a' --size=100x60 >screen
+row
+"$HEAPCORE" analyze -q --blocks --leaks --csv --filter='retained>0' core.1 |
+	cut -d , -f 1-2,15 >csv
+# Address and size, by what each keeps alive.
+awk -F, 'NR == 1 && $3 != "retained" { exit 1 }
+	NR > 1 { print $3, $1, $2 }' csv |
+	sort -s -k1,1nr | head -n 54 | cut -d ' ' -f 2- >want
+cut -d ' ' -f 1-2 got >got2
+ok "blocks: sorted by one of ten thousand values" \
+	eval '[ -s want ] && cmp want got2'
 at=$(sed -n '2000s/ .*//p' blocks)
 ok "blocks: an address" shows "4:$at<Enter>" "^ > $at "
 ok "blocks: and the last digits of it within" \
