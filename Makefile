@@ -43,7 +43,7 @@ HINTS = $(wildcard $(srcdir)/docs/hints/*.hints)
 
 # Without config.mk, these do all set-up themselves and install what is
 # missing; everything else wants ./configure to be run by hand.
-SELF_SERVICE = demo check check-matrix
+SELF_SERVICE = demo check check-matrix check-package
 ifneq ($(wildcard config.mk)$(filter $(SELF_SERVICE),$(MAKECMDGOALS)),)
 include config.mk
 else ifeq ($(filter help dist clean distclean,$(MAKECMDGOALS)),)
@@ -151,6 +151,9 @@ check-matrix: deps-check-matrix all
 		echo '0 passed, 0 failed, 0 skipped'; \
 	fi
 
+check-package: deps-check-package all
+	@BUILD=$(CURDIR) $(srcdir)/tests/package
+
 bench: all $(BENCH)
 	$(srcdir)/bench/run
 
@@ -220,6 +223,7 @@ help:
 	@echo 'demo          build, make a core of a real program, report on it'
 	@echo 'check         all tests: tests/run, which takes names too'
 	@echo 'check-matrix  the walkers on other releases of the C library'
+	@echo 'check-package make dist, a Debian package, an RPM; install, remove'
 	@echo 'bench         measure, as in docs/benchmarks.md'
 	@echo 'fuzz          fuzz for FUZZ_SECONDS=60 each (--enable-fuzz)'
 	@echo 'mutate        MUTATIONS=100000 of each of three cores'
@@ -228,7 +232,7 @@ help:
 	@echo 'demo and check configure and install what is missing by themselves;'
 	@echo 'V=1 shows the commands'
 
-.PHONY: all demo check check-matrix bench fuzz mutate cover install uninstall \
+.PHONY: all demo check check-matrix check-package bench fuzz mutate cover install uninstall \
 	clean distclean dist help
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -123,6 +123,15 @@ literal() {
 }
 ok "a directory in terms of another" literal
 
+versions() {
+	version=$(sed -n 's/^VERSION = //p' "$SRC/Makefile")
+	is "$(sed -n '1s/.*(\(.*\)-.*/\1/p' "$SRC/debian/changelog")" \
+		"$version" &&
+		is "$(sed -n 's/^Version: *//p' "$SRC/packaging/heapcore.spec")" \
+			"$version" && grep -q "^## $version " "$SRC/NEWS.md"
+}
+ok "packages and news have the version of the program" versions
+
 uninstalls() {
 	make -s -C "$BUILD" uninstall DESTDIR="$TMP/d" prefix=/usr &&
 		is "$(find "$TMP/d" -type f)" ""
