@@ -5,6 +5,8 @@
  * Nothing is computed before a page wants it, but for what analyze shows
  * first.  What was computed stays.
  */
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@ struct args {
 	const char *pid;
 	struct subject_args how;
 	const char *script, *size;
+	bool ascii;
 	struct list files;
 };
 
@@ -37,6 +40,8 @@ static const struct option screen_options[] = {
 	  OPTION_VALUE, ARG(script) },
 	{ 0, "size", "WxH", "of the screen of a script [80x24]", OPTION_VALUE,
 	  ARG(size) },
+	{ 0, "ascii", NULL, "no other characters, whatever the locale says",
+	  OPTION_FLAG, ARG(ascii) },
 };
 
 #define COMMON(field) (ARG(common) + offsetof(struct common, field))
@@ -67,7 +72,7 @@ static const struct option_group groups[] = {
 
 struct run {
 	struct args args;
-	bool color;
+	bool color, utf8;
 	int w, h;
 	const struct allocator *allocator;
 	struct progress progress;
@@ -142,7 +147,8 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 {
 	struct run *run = context;
 
-	want(run, r->options->sections);
+	if (!r->options->glance)
+		want(run, r->options->sections);
 	if (r->options->sections >> SECTION_AT & 1)
 		look_at(run, at);
 	return report_build(r, &run->subject.input, err);
@@ -233,7 +239,7 @@ static void show_progress(void *context, const char *text)
 
 	tui_say(&run->tui, false, "%s", text);
 	tui_draw(&run->tui);
-	term_show(&run->tui.screen, false);
+	term_show(&run->tui.screen, run->utf8, false);
 }
 
 static bool browse(struct run *run, const struct tui_source *source,
@@ -245,7 +251,7 @@ static bool browse(struct run *run, const struct tui_source *source,
 		return false;
 	term_size(&w, &h);
 	term_busy(true);
-	tui_init(&run->tui, source, w, h);
+	tui_init(&run->tui, source, run->utf8, w, h);
 	term_busy(false);
 	run->progress.call = show_progress;
 	run->progress.context = run;
@@ -264,7 +270,7 @@ static bool play(struct run *run, const struct tui_source *source,
 
 	if (!out_open(&run->out, a->common.output, a->common.force, err))
 		return false;
-	tui_init(&run->tui, source, run->w, run->h);
+	tui_init(&run->tui, source, run->utf8, run->w, run->h);
 	ok = tui_script(&run->tui, a->script, &run->out, err);
 	tui_fini(&run->tui);
 	if (ok)
@@ -282,6 +288,9 @@ static int show(struct run *run, struct err *err)
 	};
 	bool ok = run->args.script || term_check(err);
 
+	setlocale(LC_CTYPE, "");
+	run->utf8 = !run->args.ascii &&
+		    !strcmp(nl_langinfo(CODESET), "UTF-8");
 	ok = ok && open_target(run, err);
 	progress_fini(&run->progress);
 	if (ok)

@@ -26,7 +26,7 @@ _heapcore()
 	local trace="--rows= --stacks --tmpdir= --json --progress="
 	local watch="$process $how --every= --count= --for="
 	local tui="$process --exe= --sysroot= --debug-dir= --no-files
-		--allocator= --color= --script= --size="
+		--allocator= --color= --script= --size= --ascii"
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout types allocators arenas leaks retainers
 		strings duplicates patterns

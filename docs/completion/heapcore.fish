@@ -229,6 +229,7 @@ complete -c heapcore -n $tui -l tmpdir -x \
 	-a "(__fish_complete_directories)" -d "Where to unpack or copy to"
 complete -c heapcore -n $tui -l progress -x -a "auto plain" \
 	-d "How to show progress"
+complete -c heapcore -n $tui -l ascii -d "No other characters"
 complete -c heapcore -n $tui -l script -r -d "Keys from a file"
 complete -c heapcore -n $tui -l size -x -a "80x24 120x40" \
 	-d "Of the screen of a script"

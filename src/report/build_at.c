@@ -170,6 +170,9 @@ static void build_neighbours(struct report *r, const struct report_input *in)
 		add_undecoded(t, in->heap, a);
 }
 
+/* Whoever refers is found in no time in a heap below this size. */
+#define GLANCE_MAX (64 * MIB)
+
 enum { X_ADDRESS, X_HEX, X_TEXT, X_COLUMNS };
 enum {
 	DUMP_LINE = 16,
@@ -288,7 +291,8 @@ void build_at(struct report *r, const struct report_input *in)
 	build_at_members(r, in);
 	build_at_words(r, in);
 	build_neighbours(r, in);
-	build_at_refs(r, in);
+	if (!r->options->glance || sum_heap(in->heap).used < GLANCE_MAX)
+		build_at_refs(r, in);
 	if (!r->options->redact)
 		build_bytes(r, in->sp, in->damage, in->at);
 }

@@ -108,6 +108,7 @@ struct report_options {
 	bool exact;
 	bool color;
 	bool redact;
+	bool glance;		/* only what is known, or found at once */
 	const char *sort;	/* a column of the only section; or NULL */
 	const struct filter *filter;	/* of blocks; or NULL */
 	const char *filter_text;	/* as the user wrote it */

@@ -471,6 +471,58 @@ static void write_title(const struct layout *l, struct out *o)
 	out_addc(o, '\n');
 }
 
+/* What stands before lines of a paragraph, and where they end. */
+struct margins {
+	const char *first, *rest;
+	size_t wrap;
+};
+
+static void write_wrapped(struct out *o, const char *text, size_t n,
+			  const struct margins *m)
+{
+	size_t column = strlen(m->first);
+	bool fresh = true;
+	size_t i = 0;
+
+	out_adds(o, m->first);
+	while (i < n) {
+		size_t gap = i;
+		size_t word;
+
+		while (i < n && text[i] == ' ')
+			i++;
+		gap = i - gap;
+		word = i;
+		while (i < n && text[i] != ' ')
+			i++;
+		word = i - word;
+		if (!fresh && column + gap + word > m->wrap) {
+			out_addc(o, '\n');
+			out_adds(o, m->rest);
+			column = strlen(m->rest);
+			gap = 0;
+		}
+		out_pad(o, ' ', gap);
+		out_add(o, text + i - word, word);
+		column += gap + word;
+		fresh = false;
+	}
+	out_addc(o, '\n');
+}
+
+void text_write_wrapped(struct out *o, const char *text, size_t n,
+			const char *first, const char *rest)
+{
+	const struct margins m = { first, rest, WRAP };
+
+	write_wrapped(o, text, n, &m);
+}
+
+static size_t wrap_at(const struct layout *l)
+{
+	return l->style->width ? l->style->width - 1 : WRAP;
+}
+
 /* The room for the titles of a record. */
 static int title_width(const struct layout *l)
 {
@@ -489,6 +541,7 @@ static void write_record(const struct layout *l, const struct cell *row,
 {
 	int width = title_width(l);
 	char first[NUM_MAX], rest[NUM_MAX];
+	const struct margins m = { first, rest, wrap_at(l) };
 
 	snprintf(rest, sizeof(rest), "  %*s  ", width, "");
 
@@ -498,7 +551,7 @@ static void write_record(const struct layout *l, const struct cell *row,
 		format_cell(l, row, i, s);
 		snprintf(first, sizeof(first), "  %-*.*s  ", width, width,
 			 table_column_title(l->t, i));
-		text_write_wrapped(o, s->text, s->len, first, rest);
+		write_wrapped(o, s->text, s->len, &m);
 	}
 }
 
@@ -514,39 +567,6 @@ static void write_records(const struct layout *l, struct out *o)
 		write_record(l, table_row_at(l->t, i), &s, o);
 	}
 	str_fini(&s);
-}
-
-void text_write_wrapped(struct out *o, const char *text, size_t n,
-			const char *first, const char *rest)
-{
-	size_t column = strlen(first);
-	bool fresh = true;
-	size_t i = 0;
-
-	out_adds(o, first);
-	while (i < n) {
-		size_t gap = i;
-		size_t word;
-
-		while (i < n && text[i] == ' ')
-			i++;
-		gap = i - gap;
-		word = i;
-		while (i < n && text[i] != ' ')
-			i++;
-		word = i - word;
-		if (!fresh && column + gap + word > WRAP) {
-			out_addc(o, '\n');
-			out_adds(o, rest);
-			column = strlen(rest);
-			gap = 0;
-		}
-		out_pad(o, ' ', gap);
-		out_add(o, text + i - word, word);
-		column += gap + word;
-		fresh = false;
-	}
-	out_addc(o, '\n');
 }
 
 /*
@@ -612,16 +632,17 @@ static void write_own_lines(const struct layout *l, const struct cell *row,
 }
 
 /* Lines below a sentence, each a row of the inner table. */
-static void write_inner(const struct table *t, size_t place, struct out *o)
+static void write_inner(const struct layout *l, size_t place, struct out *o)
 {
+	const struct table *t = l->t;
+	const struct margins m = { "    ", "         ", wrap_at(l) };
 	size_t first, end;
 
 	table_inner_rows(t, place, &first, &end);
 	for (size_t i = first; i < end; i++) {
 		const struct cell *c = table_row_at(t->inner, i);
 
-		text_write_wrapped(o, table_text(t->inner, c), c->text.len,
-				   "    ", "         ");
+		write_wrapped(o, table_text(t->inner, c), c->text.len, &m);
 	}
 }
 
@@ -630,6 +651,7 @@ static void write_sentence(const struct layout *l, size_t i, struct str *s,
 {
 	char first[NUM_MAX] = "  ";
 	char rest[NUM_MAX] = "    ";
+	const struct margins m = { first, rest, wrap_at(l) };
 	int indent;
 
 	format_cell(l, line_at(l, i), l->label, s);
@@ -637,10 +659,10 @@ static void write_sentence(const struct layout *l, size_t i, struct str *s,
 		indent = snprintf(first, sizeof(first), "  %zu. ", i + 1);
 		snprintf(rest, sizeof(rest), "%*s", indent, "");
 	}
-	text_write_wrapped(o, s->text, s->len, first, rest);
+	write_wrapped(o, s->text, s->len, &m);
 	write_own_lines(l, line_at(l, i), s, o);
 	if (l->t->inner && i < l->n_shown)
-		write_inner(l->t, i, o);
+		write_inner(l, i, o);
 }
 
 static void write_sentences(const struct layout *l, struct out *o)

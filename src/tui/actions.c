@@ -13,13 +13,14 @@
 
 static struct page_look look_of(const struct tui *t)
 {
-	return (struct page_look){ t->screen.w, t->exact, t->no_bars };
+	return (struct page_look){ tui_page_width(t), t->exact, t->no_bars };
 }
 
 void tui_lay_out(struct tui *t, struct page *p)
 {
 	struct page_look look = look_of(t);
 
+	tui_drop_side(t);
 	page_lay_out(p, &look);
 }
 
@@ -73,6 +74,7 @@ static bool push(struct tui *t, struct page *p)
 		t->depth--;
 	}
 	t->stack[t->depth++] = p;
+	tui_drop_side(t);
 	return true;
 }
 
@@ -92,7 +94,7 @@ bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 void tui_enter(struct tui *t)
 {
 	struct page_part *part;
-	const struct cell *row = page_row(tui_page(t), &part);
+	const struct cell *row = page_row(tui_active(t), &part);
 	struct goal goal;
 
 	if (!row)
@@ -111,7 +113,7 @@ void tui_enter(struct tui *t)
 		tui_push_blocks(t, goal.filter.text);
 		break;
 	case GOAL_ADDRESS:
-		if (goal.addr == tui_page(t)->at)
+		if (goal.addr == tui_active(t)->at && !t->in_side)
 			tui_say(t, false, "this page is about that address");
 		else
 			tui_push_sections(t, "Address", 1u << SECTION_AT,
@@ -121,46 +123,19 @@ void tui_enter(struct tui *t)
 	goal_fini(&goal);
 }
 
-/* All columns of the row under the cursor, also those without a title. */
 void tui_show_row(struct tui *t)
 {
 	struct page_part *part;
-	const struct cell *row = page_row(tui_page(t), &part);
-	const struct table *from;
-	struct column *columns;
-	struct table one;
-	struct out o;
-	const struct text_style style = { .exact = true };
+	const struct cell *row = page_row(tui_active(t), &part);
+	struct page *p;
 
 	if (!row)
 		return;
-	from = part->table;
-	columns = mem_alloc(from->n_columns * sizeof(*columns));
-	for (size_t i = 0; i < from->n_columns; i++) {
-		columns[i] = from->columns[i];
-		columns[i].title = columns[i].key;
-		columns[i].flags &= ~(unsigned)(COLUMN_NO_TEXT);
-	}
-	table_init(&one, from->name, from->title, columns, from->n_columns);
-	one.form = TABLE_RECORDS;
-	table_row(&one);
-	for (size_t i = 0; i < from->n_columns; i++) {
-		struct cell c = row_cell(from, row, i);
-
-		if (c.known && from->columns[i].type == COLUMN_TEXT)
-			table_set_bytes(&one, i, table_text(from, &c),
-					c.text.len);
-		else if (c.known)
-			one.cells[i] = c;
-	}
-	str_clear(&t->row);
-	out_open_text(&o, &t->row);
-	table_write_text(&one, &style, &o);
-	out_close_text(&o);
-	table_fini(&one);
-	free(columns);
-	t->mode = TUI_ROW;
-	t->top = 0;
+	p = mem_zalloc(sizeof(*p));
+	page_init(p, "Row", t->source->kind, 0);
+	page_show_row(p, part->table, row);
+	tui_lay_out(t, p);
+	push(t, p);
 }
 
 /* ---- what was typed ---- */
@@ -201,8 +176,10 @@ static void filter_rows(struct tui *t, const char *expr)
 	struct err err;
 	size_t which;
 
-	if (!p->n_parts)
+	if (!p->n_parts || !p->options.sections) {
+		tui_say(t, false, "nothing to filter here");
 		return;
+	}
 	which = page_row(p, &part) ? (size_t)(part - p->part) : 0;
 	part = &p->part[which];
 	if (*expr && !filter_compile(&filter, "filter", expr,
@@ -270,7 +247,7 @@ static bool write_sections(struct tui *t, struct page *p, struct out *o,
 
 static void export(struct tui *t, const char *path)
 {
-	struct page *p = tui_page(t);
+	struct page *p = tui_active(t);
 	enum report_format format = format_of(path);
 	struct err err = { .kind = ERR_NONE };
 	struct out o;
@@ -287,8 +264,10 @@ static void export(struct tui *t, const char *path)
 					       p->filter.text),
 			     p->filter.len ? &p->compiled : NULL, UINT64_MAX,
 			     format, &o);
-	else
+	else if (p->options.sections)
 		ok = write_sections(t, p, &o, format, &err);
+	else
+		ok = report_write(&p->report, &o, &err);
 	if (!ok)
 		out_abandon(&o);
 	else
@@ -308,6 +287,7 @@ static void sort_by(struct tui *t, const char *name)
 
 	if (!page_row(tui_page(t), &part))
 		return;
+	tui_drop_side(t);
 	column = column_find(part->table->columns, part->table->n_columns,
 			     name + reverse);
 	if (column < 0)
@@ -365,7 +345,7 @@ void tui_run_prompt(struct tui *t)
 			str_adds(&t->sought, text);
 		}
 		if (t->sought.len &&
-		    !page_search(tui_page(t), t->sought.text, false))
+		    !page_search(tui_active(t), t->sought.text, false))
 			tui_say(t, false, "no match: %s", t->sought.text);
 		break;
 	case 'f':

@@ -89,37 +89,52 @@ static size_t bar_start(const struct str *line)
 	return n && line->text[n - 1] == ' ' ? n : line->len;
 }
 
-static void draw_line(struct tui *t, struct page *p, uint64_t line, int y,
-		      struct str *s)
+/* A part of the screen's width that shows a page. */
+struct pane {
+	struct page *p;
+	int x;
+	bool active;		/* the cursor is here */
+};
+
+static void draw_line(struct tui *t, const struct pane *pane, uint64_t line,
+		      int y, struct str *s)
 {
+	struct page *p = pane->p;
+	int x = pane->x + 1;
 	struct page_spot spot = page_line(p, line, s);
 	size_t bar = bar_start(s);
 
-	screen_text(&t->screen, y, 1, spot.role, s->text, bar);
-	screen_text(&t->screen, y, 1 + (int)bar, ROLE_GRAPH, s->text + bar,
-		    s->len - bar);
+	screen_text(&t->screen, y, x, spot.role, s->text, bar);
+	for (size_t i = bar; i < s->len; i++)
+		screen_put(&t->screen, y, x + (int)i, ROLE_GRAPH, GLYPH_BAR);
 	if (line != p->cursor || !spot.stops)
 		return;
-	screen_puts(&t->screen, y, 1, ROLE_CURSOR, ">");
-	screen_role(&t->screen, y, 1, ROLE_CURSOR);
+	if (!pane->active) {
+		screen_puts(&t->screen, y, x, ROLE_HEADING, ">");
+		return;
+	}
+	screen_puts(&t->screen, y, x, ROLE_CURSOR, ">");
+	screen_role(&t->screen, y, x, ROLE_CURSOR);
 	t->screen.cursor_y = y;
-	t->screen.cursor_x = 1;
+	t->screen.cursor_x = x;
 }
 
 /* The heading of what is at the top, if it has been scrolled away. */
-static void draw_heading(struct tui *t, struct page *p, struct str *s)
+static void draw_heading(struct tui *t, const struct pane *pane,
+			 struct str *s)
 {
+	struct page *p = pane->p;
 	struct page_spot spot = page_line(p, p->top, s);
 
 	if (!spot.part || spot.part->first == p->top)
 		return;
 	page_line(p, spot.part->first, s);
-	screen_puts(&t->screen, TOP - 1, 1, ROLE_HEADING, s->text);
+	screen_puts(&t->screen, TOP - 1, pane->x + 1, ROLE_HEADING, s->text);
 }
 
-static void draw_page(struct tui *t)
+static void draw_pane(struct tui *t, const struct pane *pane)
 {
-	struct page *p = tui_page(t);
+	struct page *p = pane->p;
 	int rows = t->screen.h - TOP - BELOW;
 	struct str s;
 
@@ -127,15 +142,33 @@ static void draw_page(struct tui *t)
 	str_init(&s);
 	/* The rows that are made now decide how wide columns are. */
 	page_line(p, p->cursor, &s);
-	draw_heading(t, p, &s);
+	draw_heading(t, pane, &s);
 	for (int i = 0; i < rows; i++)
 		if (p->top + (uint64_t)i < p->n_lines)
-			draw_line(t, p, p->top + (uint64_t)i, TOP + i, &s);
+			draw_line(t, pane, p->top + (uint64_t)i, TOP + i, &s);
 	if (!p->n_parts || (p->is_blocks && p->n_lines < 3))
-		screen_puts(&t->screen, TOP + 1, 3, ROLE_TEXT,
+		screen_puts(&t->screen, TOP + 1, pane->x + 3, ROLE_TEXT,
 			    p->filter.len ? "Nothing matches." :
 			    "There is nothing to show here.");
 	str_fini(&s);
+}
+
+/* The page, and on a wide screen what is behind the row under its cursor. */
+static void draw_page(struct tui *t)
+{
+	struct page *side = tui_side(t);
+	struct pane left = { tui_page(t), 0, !t->in_side };
+	struct pane right = { side, tui_page_width(t) + 1, t->in_side };
+
+	t->screen.right = tui_page_width(t);
+	draw_pane(t, &left);
+	t->screen.right = t->screen.w;
+	if (!side)
+		return;
+	for (int y = TOP - 1; y < t->screen.h - BELOW; y++)
+		screen_put(&t->screen, y, right.x - 1, ROLE_DIM,
+			   GLYPH_BORDER);
+	draw_pane(t, &right);
 }
 
 /* Lines of a text, from one on. */
@@ -197,7 +230,7 @@ static void draw_rule(struct tui *t)
 	int x = 1;
 	enum role role;
 
-	screen_fill(&t->screen, y, ROLE_DIM, '-');
+	screen_fill(&t->screen, y, ROLE_DIM, GLYPH_RULE);
 	if (t->message.len) {
 		role = t->is_warning ? ROLE_WARNING : ROLE_HEADING;
 		x = screen_puts(&t->screen, y, x, role, " ");
@@ -268,8 +301,6 @@ void tui_draw(struct tui *t)
 	draw_views(t);
 	if (t->mode == TUI_HELP)
 		draw_help(t);
-	else if (t->mode == TUI_ROW)
-		draw_text(t, t->row.text);
 	else
 		draw_page(t);
 	draw_rule(t);

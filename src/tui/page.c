@@ -38,11 +38,39 @@ void page_fini(struct page *p)
 	parts_fini(p);
 	report_fini(&p->report);
 	str_fini(&p->filter);
+	free(p->columns);
 	if (!p->is_blocks)
 		return;
 	block_rows_free(p->blocks);
 	filter_fini(&p->compiled);
 	table_fini(&p->in_sight);
+}
+
+void page_show_row(struct page *p, const struct table *from,
+		   const struct cell *row)
+{
+	size_t n = from->n_columns;
+	struct table *t;
+
+	p->columns = mem_alloc(n * sizeof(*p->columns));
+	for (size_t i = 0; i < n; i++) {
+		p->columns[i] = from->columns[i];
+		p->columns[i].title = from->columns[i].key;
+		p->columns[i].flags &= ~(unsigned)COLUMN_NO_TEXT;
+	}
+	t = report_add(&p->report, 0, from->name, "ALL COLUMNS OF THE ROW",
+		       p->columns, n);
+	t->form = TABLE_OBJECT;
+	table_row(t);
+	for (size_t i = 0; i < n; i++) {
+		struct cell c = row_cell(from, row, i);
+
+		if (c.known && from->columns[i].type == COLUMN_TEXT)
+			table_set_bytes(t, i, table_text(from, &c),
+					c.text.len);
+		else if (c.known)
+			t->cells[i] = c;
+	}
 }
 
 void page_forget(struct page *p)
@@ -309,6 +337,22 @@ void page_next_part(struct page *p, bool backwards)
 	i = (i + (backwards ? p->n_parts - 1 : 1)) % p->n_parts;
 	page_go(p, p->part[i].first, false);
 	p->top = p->part[i].first;
+}
+
+bool page_has_rows(const struct page *p)
+{
+	for (size_t i = 0; i < p->report.n_tables; i++)
+		if (p->report.tables[i].n_rows)
+			return true;
+	return false;
+}
+
+bool page_at_end(struct page *p, bool backwards)
+{
+	struct page_part *part = part_at(p, p->cursor);
+
+	return !part || part == (backwards ? p->part :
+				 p->part + p->n_parts - 1);
 }
 
 /* The last line of the row at the cursor. */

@@ -44,6 +44,7 @@ struct page {
 	uint64_t n_lines;
 	uint64_t cursor, top;	/* lines */
 	struct str filter;	/* as typed; empty: none */
+	struct column *columns;	/* owned; of page_show_row(); or NULL */
 	/* The list of blocks: */
 	bool is_blocks;
 	struct block_rows *blocks;	/* owned */
@@ -60,6 +61,10 @@ struct page_look {
 void page_init(struct page *p, const char *name,
 	       const struct report_kind *kind, unsigned sections);
 void page_fini(struct page *p);
+
+/* All columns of a row of another page's table, also those without a title. */
+void page_show_row(struct page *p, const struct table *from,
+		   const struct cell *row);
 
 /* The report is to be built anew; the order of its tables is kept in mind. */
 void page_forget(struct page *p);
@@ -89,6 +94,10 @@ const struct cell *page_row(struct page *p, struct page_part **ret);
 void page_go(struct page *p, uint64_t line, bool backwards);
 void page_move(struct page *p, int64_t lines);
 void page_next_part(struct page *p, bool backwards);
+/* Has the report any? */
+bool page_has_rows(const struct page *p);
+/* Is there none in that direction? */
+bool page_at_end(struct page *p, bool backwards);
 /* So that the cursor is in sight on so many lines. */
 void page_scroll(struct page *p, int height);
 

@@ -28,7 +28,12 @@ static bool run_line(struct tui *t, const char *line, struct out *o,
 
 	if (!strncmp(line, ":screen ", 8)) {
 		out_printf(o, "== %s\n", line + 8);
-		screen_write(&t->screen, o);
+		screen_write(&t->screen, t->utf8, o);
+		return true;
+	}
+	if (!strncmp(line, ":roles ", 7)) {
+		out_printf(o, "== %s\n", line + 7);
+		screen_write_roles(&t->screen, o);
 		return true;
 	}
 	if (sscanf(line, ":size %dx%d", &w, &h) == 2) {

@@ -3,7 +3,6 @@
 
 #include <curses.h>
 #include <errno.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -143,7 +142,6 @@ static void set_colors(bool color)
 
 bool term_open(bool color, struct err *err)
 {
-	setlocale(LC_CTYPE, "");
 	if (tcgetattr(STDIN_FILENO, &saved_modes))
 		return err_system(err, "terminal");
 	/* LINES and COLUMNS of a shell are of another moment. */
@@ -198,7 +196,7 @@ static attr_t attributes(enum role role)
 	return plain[role];
 }
 
-void term_show(const struct screen *s, bool all)
+void term_show(const struct screen *s, bool utf8, bool all)
 {
 	if (all)
 		clearok(stdscr, TRUE);
@@ -206,7 +204,7 @@ void term_show(const struct screen *s, bool all)
 	for (int y = 0; y < s->h; y++)
 		for (int x = 0; x < s->w; x++) {
 			const struct screen_cell *c = &s->cells[y * s->w + x];
-			wchar_t text[2] = { (wchar_t)c->ch, 0 };
+			wchar_t text[2] = { screen_char(c, utf8), 0 };
 			cchar_t cell;
 
 			if (c->ch == ' ' && c->role == ROLE_TEXT)

@@ -20,7 +20,7 @@ void term_close(void);
 
 void term_size(int *ret_w, int *ret_h);
 /* all: as if nothing were there yet. */
-void term_show(const struct screen *s, bool all);
+void term_show(const struct screen *s, bool utf8, bool all);
 
 /* The next key; KEY_RESIZED; KEY_CTRL_C for SIGINT too. */
 int term_key(void);

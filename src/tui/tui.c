@@ -10,14 +10,14 @@
 #include "tui/keys.h"
 #include "tui/term.h"
 
-void tui_init(struct tui *t, const struct tui_source *source, int w, int h)
+void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
+	      int w, int h)
 {
-	*t = (struct tui){ .source = source };
+	*t = (struct tui){ .source = source, .utf8 = utf8 };
 	screen_init(&t->screen, w, h);
 	str_init(&t->typed);
 	str_init(&t->sought);
 	str_init(&t->message);
-	str_init(&t->row);
 	t->root[0] = tui_make_page(t, source->views[0].name,
 				   source->views[0].sections, 0);
 }
@@ -37,19 +37,24 @@ static void pop_to(struct tui *t, size_t depth)
 
 void tui_fini(struct tui *t)
 {
+	tui_drop_side(t);
 	pop_to(t, 0);
 	for (size_t i = 0; i < TUI_VIEWS; i++)
 		free_page(t->root[i]);
 	str_fini(&t->typed);
 	str_fini(&t->sought);
 	str_fini(&t->message);
-	str_fini(&t->row);
 	screen_fini(&t->screen);
 }
 
 struct page *tui_page(const struct tui *t)
 {
 	return t->depth ? t->stack[t->depth - 1] : t->root[t->view];
+}
+
+struct page *tui_active(const struct tui *t)
+{
+	return t->in_side ? t->side : tui_page(t);
 }
 
 void tui_say(struct tui *t, bool warning, const char *fmt, ...)
@@ -88,6 +93,10 @@ static void go_to_view(struct tui *t, size_t view)
 
 static void go_out(struct tui *t, bool quits)
 {
+	if (t->in_side) {
+		t->in_side = false;
+		return;
+	}
 	if (t->depth)
 		pop_to(t, t->depth - 1);
 	else if (quits)
@@ -116,7 +125,8 @@ static void prompt(struct tui *t, char what)
 
 static void sort_page(struct tui *t, bool reverse)
 {
-	const struct page_look look = { t->screen.w, t->exact, t->no_bars };
+	const struct page_look look = { tui_page_width(t), t->exact,
+					t->no_bars };
 	struct page_part *part;
 	struct page *p = tui_page(t);
 	int column;
@@ -129,6 +139,7 @@ static void sort_page(struct tui *t, bool reverse)
 					  : part->sort
 			 : page_next_column(part);
 	page_sort(p, column, reverse && !part->reverse, &look);
+	tui_drop_side(t);
 	tui_say(t, false, "sorted by %s%s", part->table->columns[column].key,
 		part->reverse ? ", the other way" : "");
 }
@@ -137,7 +148,7 @@ static void search_next(struct tui *t, bool backwards)
 {
 	if (!t->sought.len)
 		tui_say(t, false, "nothing to search for: type / first");
-	else if (!page_search(tui_page(t), t->sought.text, backwards))
+	else if (!page_search(tui_active(t), t->sought.text, backwards))
 		tui_say(t, false, "no match: %s", t->sought.text);
 }
 
@@ -155,15 +166,31 @@ static void escape(struct tui *t)
 	tui_run_prompt(t);
 }
 
+static void lay_out_again(struct tui *t)
+{
+	tui_lay_out(t, tui_page(t));
+}
+
 static void help(struct tui *t)
 {
 	t->mode = TUI_HELP;
 	t->top = 0;
 }
 
+/* The next table of the page; behind the last one the pane beside it. */
+static void next_part(struct tui *t, bool backwards)
+{
+	struct page *p = tui_active(t);
+
+	if (page_at_end(p, backwards) && tui_side(t))
+		t->in_side = !t->in_side;
+	else
+		page_next_part(p, backwards);
+}
+
 static void act(struct tui *t, enum action action, int code)
 {
-	struct page *p = tui_page(t);
+	struct page *p = tui_active(t);
 	int h = page_height(t);
 
 	switch (action) {
@@ -175,8 +202,8 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_HALF_DOWN: page_move(p, h / 2 + 1); break;
 	case DO_FIRST: page_go(p, 0, false); break;
 	case DO_LAST: page_go(p, p->n_lines, true); break;
-	case DO_NEXT_PANE: page_next_part(p, false); break;
-	case DO_PREVIOUS_PANE: page_next_part(p, true); break;
+	case DO_NEXT_PANE: next_part(t, false); break;
+	case DO_PREVIOUS_PANE: next_part(t, true); break;
 	case DO_ENTER: tui_enter(t); break;
 	case DO_OUT: go_out(t, false); break;
 	case DO_ESCAPE: escape(t); break;
@@ -190,8 +217,8 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_SORT: sort_page(t, false); break;
 	case DO_REVERSE: sort_page(t, true); break;
 	case DO_COLUMNS: tui_show_row(t); break;
-	case DO_BARS: t->no_bars = !t->no_bars; tui_lay_out(t, p); break;
-	case DO_UNITS: t->exact = !t->exact; tui_lay_out(t, p); break;
+	case DO_BARS: t->no_bars = !t->no_bars; lay_out_again(t); break;
+	case DO_UNITS: t->exact = !t->exact; lay_out_again(t); break;
 	case DO_REDRAW: t->redraw = true; break;
 	case DO_HELP: help(t); break;
 	case DO_QUIT: go_out(t, true); break;
@@ -218,7 +245,7 @@ static void prompt_key(struct tui *t, int code)
 	}
 }
 
-/* Help and the window of a row: scrolled, or closed by any other key. */
+/* Help: scrolled, or closed by any other key. */
 static void window_key(struct tui *t, enum action action)
 {
 	if (action == DO_DOWN || action == DO_PAGE_DOWN)
@@ -263,7 +290,7 @@ void tui_loop(struct tui *t)
 	while (!t->done) {
 		int key;
 
-		term_show(&t->screen, t->redraw);
+		term_show(&t->screen, t->utf8, t->redraw);
 		t->redraw = false;
 		key = term_key();
 		if (key == KEY_RESIZED) {

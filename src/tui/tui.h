@@ -20,20 +20,22 @@ struct tui_source {
 	const struct view *views;
 	size_t n_views;
 	void *context;
-	/* The tables of r->options->sections; at: of SECTION_AT. */
+	/*
+	 * The tables of r->options->sections; at: of SECTION_AT.  With
+	 * r->options->glance nothing is computed that is not known already.
+	 */
 	bool (*build)(void *context, struct report *r, vaddr at,
 		      struct err *err);
 	/* What blocks can be listed from, with what a filter asks for. */
 	const struct report_input *(*blocks)(void *context, const char *filter);
 };
 
-enum { TUI_DEPTH = 64, TUI_VIEWS = 9 };
+enum { TUI_DEPTH = 64, TUI_VIEWS = 9, TUI_SPLIT = 110 };
 
 enum tui_mode {
 	TUI_PAGE,
 	TUI_PROMPT,
 	TUI_HELP,
-	TUI_ROW,		/* all columns of a row */
 };
 
 struct tui {
@@ -48,14 +50,17 @@ struct tui {
 	struct str typed, sought;
 	struct str message;		/* until the next key */
 	bool is_warning;
-	struct str row;			/* TUI_ROW: lines */
-	uint64_t top;			/* TUI_HELP, TUI_ROW */
-	bool exact, no_bars;
+	uint64_t top;			/* of the help */
+	struct page *side;		/* owned; the pane beside the page */
+	uint64_t side_line;		/* of the page, whose it is */
+	bool in_side;			/* keys go there */
+	bool exact, no_bars, utf8;
 	bool redraw;			/* all of it */
 	bool done;
 };
 
-void tui_init(struct tui *t, const struct tui_source *source, int w, int h);
+void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
+	      int w, int h);
 void tui_fini(struct tui *t);
 
 /* One key; afterwards the screen is drawn. */
@@ -63,6 +68,8 @@ void tui_key(struct tui *t, int code);
 void tui_resize(struct tui *t, int w, int h);
 void tui_draw(struct tui *t);
 struct page *tui_page(const struct tui *t);
+/* The one with the cursor: the page, or what is beside it. */
+struct page *tui_active(const struct tui *t);
 
 /* In the message line, now: what is being computed. */
 void tui_say(struct tui *t, bool warning, const char *fmt, ...)
@@ -70,8 +77,8 @@ void tui_say(struct tui *t, bool warning, const char *fmt, ...)
 
 /*
  * Keys from a file, screens to o.  A line is keys, as in keys_parse(), but
- * ":screen NAME" prints what is to be seen, ":size WxH" changes the size, and
- * "#" begins a comment.
+ * ":screen NAME" prints what is to be seen, ":roles NAME" a letter for how
+ * each cell looks, ":size WxH" changes the size, and "#" begins a comment.
  */
 bool tui_script(struct tui *t, const char *path, struct out *o,
 		struct err *err) MUST_CHECK;
@@ -87,6 +94,14 @@ bool tui_push_blocks(struct tui *t, const char *filter);
 bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 		       vaddr at);
 void tui_lay_out(struct tui *t, struct page *p);
+
+/* side.c: from TUI_SPLIT columns on, what is behind the row under the cursor */
+int tui_page_width(const struct tui *t);
+/* Made when it is asked for; NULL if there is nothing to show. */
+struct page *tui_side(struct tui *t);
+/* The page has changed. */
+void tui_drop_side(struct tui *t);
+
 /* Built and laid out; else NULL, and the message says why. */
 struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 			   vaddr at);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The pane beside the page: what Enter would open, as far as it is known, or
+ * else all columns of the row.  It is made anew for each row, so nothing is
+ * computed for it.
+ */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "tui/tui.h"
+
+int tui_page_width(const struct tui *t)
+{
+	return t->screen.w < TUI_SPLIT ? t->screen.w : t->screen.w * 5 / 9;
+}
+
+static int side_width(const struct tui *t)
+{
+	return t->screen.w - tui_page_width(t) - 1;
+}
+
+void tui_drop_side(struct tui *t)
+{
+	if (t->side)
+		page_fini(t->side);
+	free(t->side);
+	t->side = NULL;
+	t->in_side = false;
+}
+
+static struct page *new_page(struct tui *t, const char *name,
+			     unsigned sections)
+{
+	struct page *p = mem_zalloc(sizeof(*p));
+
+	page_init(p, name, t->source->kind, sections);
+	return p;
+}
+
+static bool shows_goal(struct tui *t, const struct goal *goal,
+		       struct page **ret)
+{
+	bool address = goal->kind == GOAL_ADDRESS;
+	struct page *p;
+	struct err err;
+
+	if ((!address && goal->kind != GOAL_SECTIONS) ||
+	    (address && goal->addr == tui_page(t)->at))
+		return false;
+	p = new_page(t, address ? "Address" : goal->name,
+		     address ? 1u << SECTION_AT : goal->sections);
+	p->at = address ? goal->addr : 0;
+	p->options.glance = true;
+	if (t->source->build(t->source->context, &p->report, p->at, &err) &&
+	    page_has_rows(p)) {
+		*ret = p;
+		return true;
+	}
+	page_fini(p);
+	free(p);
+	return false;
+}
+
+static void make_side(struct tui *t)
+{
+	struct page_look look = { side_width(t), t->exact, t->no_bars };
+	struct page *p = tui_page(t);
+	struct page_part *part;
+	const struct cell *row = page_row(p, &part);
+	struct goal goal;
+
+	if (!row)
+		return;
+	goal_init(&goal);
+	if (t->source->blocks)
+		view_goal(part->table, row, &goal);
+	if (!shows_goal(t, &goal, &t->side)) {
+		t->side = new_page(t, "Row", 0);
+		page_show_row(t->side, part->table, row);
+	}
+	goal_fini(&goal);
+	page_lay_out(t->side, &look);
+}
+
+struct page *tui_side(struct tui *t)
+{
+	if (t->screen.w < TUI_SPLIT) {
+		tui_drop_side(t);
+		return NULL;
+	}
+	if (t->side && t->side_line != tui_page(t)->cursor)
+		tui_drop_side(t);
+	if (!t->side)
+		make_side(t);
+	t->side_line = tui_page(t)->cursor;
+	return t->side;
+}
