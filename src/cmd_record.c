@@ -348,6 +348,9 @@ static void say_end(const char *path, const struct trace_seal *s,
 	else if (s->stopped == TRACE_END_MAX)
 		fprintf(stderr, "heapcore: %s: --max reached: recording "
 			"ended early, the program went on\n", path);
+	else if (s->stopped == TRACE_END_SECCOMP)
+		fprintf(stderr, "heapcore: %s: the program confined itself "
+			"with seccomp: recording ended there\n", path);
 	if (s->lost)
 		fprintf(stderr, "heapcore: %s: %" PRIu64 " events in signal "
 			"handlers were missed\n", path, s->lost);

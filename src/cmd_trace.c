@@ -217,6 +217,8 @@ static void set_ended(struct table *table, const struct trace_info *info)
 				   "error ",
 		[TRACE_END_MAX] = "recording: at the limit, ",
 		[TRACE_END_IMPORT] = "with the imported file",
+		[TRACE_END_SECCOMP] = "recording: the program confined itself "
+				      "with seccomp",
 	};
 	const struct trace_row *row;
 
@@ -229,7 +231,7 @@ static void set_ended(struct table *table, const struct trace_info *info)
 	row = &info->ends.rows[0];
 	if (row->value[0] >= countof(how) || !how[row->value[0]])
 		return;
-	if (row->value[0] == TRACE_END_IMPORT)
+	if (row->value[0] >= TRACE_END_IMPORT)
 		table_set_text(table, INFO_ENDED, how[row->value[0]]);
 	else
 		table_printf(table, INFO_ENDED, "%s%" PRIu64,

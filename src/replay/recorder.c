@@ -10,6 +10,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/prctl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,6 +39,7 @@ EXPORT void *pvalloc(size_t size);
 EXPORT void free_sized(void *p, size_t size);
 EXPORT void free_aligned_sized(void *p, size_t align, size_t size);
 EXPORT int dlclose(void *handle);
+EXPORT int prctl(int option, ...);
 
 struct rec rec = { .fd = -1 };
 __thread struct rec_writer *rec_self;
@@ -56,6 +59,7 @@ static struct {
 	void *(*valloc)(size_t);
 	void *(*pvalloc)(size_t);
 	int (*dlclose)(void *);
+	int (*prctl)(int, ...);
 } real;
 
 /*
@@ -106,6 +110,7 @@ static __attribute__((noinline)) void resolve(void)
 	real.valloc = dlsym(RTLD_NEXT, "valloc");
 	real.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
 	real.dlclose = dlsym(RTLD_NEXT, "dlclose");
+	real.prctl = dlsym(RTLD_NEXT, "prctl");
 	rec_maps_resolve();
 	/* Last: once it is there, all are. */
 	__atomic_store_n((void **)&real.malloc, dlsym(RTLD_NEXT, "malloc"),
@@ -665,6 +670,38 @@ int dlclose(void *handle)
 		rec_leave();
 	}
 	return result;
+}
+
+/*
+ * With seccomp a thread gives up system calls that chunks need, and would be
+ * killed for one of ours.
+ */
+static void stop_before_seccomp(void)
+{
+	if (!watching() || !rec_enter())
+		return;
+	rec_lock();
+	rec_stop(TRACE_END_SECCOMP, 0);
+	rec_state = REC_OFF;
+	rec_unlock();
+	rec_leave();
+}
+
+int prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list ap;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		arg[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (option == PR_SET_SECCOMP)
+		stop_before_seccomp();
+	if (!ready() || !real.prctl)
+		return (int)syscall(SYS_prctl, option, arg[0], arg[1], arg[2],
+				    arg[3]);
+	return real.prctl(option, arg[0], arg[1], arg[2], arg[3]);
 }
 
 /*

@@ -7,16 +7,20 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -254,12 +258,13 @@ static void coroutines(void)
 /* Children of every kind, which allocate, and do not disturb the trace. */
 static void forks(void)
 {
+	char *name[] = { (char *)"true", NULL };
 	int status;
+	pid_t pid;
 
 	keep[0] = take(1);
 	for (int i = 0; i < 20; i++) {
-		pid_t pid = i % 2 ? fork() : vfork();
-
+		pid = i % 2 ? fork() : vfork();
 		if (!pid) {
 			if (i % 2) {
 				for (int k = 0; k < 1000; k++)
@@ -272,7 +277,9 @@ static void forks(void)
 		waitpid(pid, &status, 0);
 		free(malloc(10));
 	}
-	if (system("exit 0"))
+	if (system("exit 0") ||
+	    posix_spawn(&pid, "/bin/true", NULL, NULL, name, environ) ||
+	    waitpid(pid, &status, 0) != pid)
 		abort();
 	keep[1] = take(1);
 }
@@ -340,6 +347,36 @@ static void descriptors(void)
 	keep[0] = take(1);
 }
 
+/* No descriptors, little memory, no file to open, nobody's rights. */
+static void limits(void)
+{
+	size_t now = (size_t)pages_mapped() * 4096;
+	struct rlimit fds = { 3, 3 }, memory = { now, now };
+
+	memory.rlim_cur = memory.rlim_max = now + (64 << 20);
+	if (setrlimit(RLIMIT_NOFILE, &fds) || setrlimit(RLIMIT_AS, &memory))
+		abort();
+	/* Where this is not allowed, the rest is test enough. */
+	if (!chroot("/proc/self/fdinfo") && (chdir("/") || setuid(65534)))
+		abort();
+	for (int i = 0; i < 150000; i++)
+		free(malloc((size_t)i % 1000));
+	keep[0] = take(1);
+}
+
+/* From here on it may read, write and exit, or it is killed. */
+static void confined(void)
+{
+	keep[0] = take(1);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0))
+		abort();
+	/* More than a chunk would hold, and for longer than between looks. */
+	for (int i = 0; i < 200000; i++)
+		free(malloc((size_t)i % 100));
+	syscall(SYS_write, 1, "done\n", 5);
+	syscall(SYS_exit, 7);
+}
+
 /*
  * Until somebody kills it.  The file of argv[2] has, for each thread, how many
  * blocks it has got and how many it has given back; nothing else calls
@@ -390,6 +427,8 @@ static const struct {
 	{ "coroutines", coroutines }, { "forks", forks },
 	{ "modules", modules }, { "all_functions", all_functions },
 	{ "descriptors", descriptors }, { "mappings", mappings },
+	{ "confined", confined },
+	{ "limits", limits },
 	{ "until_killed", until_killed },
 };
 

@@ -107,7 +107,10 @@ fi
 
 # A server with threads, under load.
 redis() {
-	"$HEAPCORE" record -q -o r.trace -- redis-server --port 0 \
+	rm -f witness
+	COUNT_FILE=$TMP/witness COUNT_PROGRAM=redis-server \
+	LD_PRELOAD=$TMP/count.so \
+		"$HEAPCORE" record -q -o t.trace -- redis-server --port 0 \
 		--unixsocket "$TMP/s" --io-threads 2 --save '' \
 		--daemonize no >redis.out 2>&1 &
 	recorder=$!
@@ -121,14 +124,12 @@ redis() {
 	redis-cli -s "$TMP/s" get heap | grep -q core || return
 	redis-cli -s "$TMP/s" shutdown nosave
 	wait $recorder || { echo "status $?"; return 1; }
-	"$HEAPCORE" trace verify r.trace &&
-	"$HEAPCORE" trace info --json r.trace |
-		jq -e '.trace.threads > 1 and .trace.events > 10000 and
-			.trace.ended == "with status 0"'
+	agrees && jq -e '.trace.threads > 1 and .trace.events > 10000 and
+			.trace.ended == "with status 0"' info
 }
 if command -v redis-server >/dev/null && command -v redis-benchmark \
 	>/dev/null; then
-	ok "redis under load" redis
+	ok "redis under load: every block" redis
 else
 	skip "redis" "not here"
 fi
@@ -160,10 +161,11 @@ ok "2048 threads with small stacks" hard many_threads 2048
 ok "TLS destructors" hard tls 3
 ok "signal handlers" hard signals 1
 ok "coroutines" hard coroutines 1
-ok "fork, vfork, system" hard forks 2
+ok "fork, vfork, system, posix_spawn" hard forks 2
 ok "dlopen, dlclose" hard modules 1
 ok "every function" hard all_functions 10
 ok "a program that closes all descriptors" hard descriptors 1
+ok "limits of descriptors and memory, chroot, setuid" hard limits 1
 
 # Frames are those of the program: its own functions, to main.
 stack() {
@@ -237,6 +239,18 @@ limited() {
 }
 ok "--max stops the recording, not the program" limited
 
+confined() {
+	for option in --depth=32 --rate=1k --children; do
+		"$HEAPCORE" record $option -o t.trace -- ./events confined \
+			>out 2>err
+		[ $? = 7 ] && [ "$(cat out)" = "done" ] &&
+		grep -q 'confined itself with seccomp' err &&
+		"$HEAPCORE" trace verify t.trace || return
+	done
+	"$HEAPCORE" trace info t.trace | grep 'confined itself'
+}
+ok "a program that gives up system calls lives" confined
+
 # 300 blocks of 512 bytes or 1 KiB, as sh has it; the file is over it soon.
 full() {
 	(
@@ -274,6 +288,34 @@ nothing() {
 	[ $? = "$1" ] && [ ! -e n.trace ] && cat err
 }
 ok "no such program" nothing 127
+
+# What cannot be recorded runs all the same, and is said to be so.
+record="$HEAPCORE record"
+unseen() {
+	$record -o n.trace -- "$1" 2>err
+	[ $? = 7 ] && [ ! -e n.trace ] && cat err &&
+		[ "$(wc -l <err)" = 1 ] && grep -q 'made no record' err
+}
+if $CC -O0 -fno-builtin -w -static -o static "$SRC/tests/record/events.c" \
+	-lpthread -ldl 2>/dev/null; then
+	ok "a static program" unseen ./static
+else
+	skip "a static program" "no static libc"
+fi
+# Only for somebody else is a setuid program one; and $TMP is ours alone.
+nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
+setuid() {
+	cp events "$other/set" && chmod 4755 "$other/set" && cd "$other" &&
+		record="$nobody $HEAPCORE record" unseen ./set
+}
+other=$(mktemp -d /tmp/heapcore-test.XXXXXX)
+chmod 777 "$other"
+if $nobody "$HEAPCORE" --version >/dev/null 2>&1; then
+	ok "a setuid program" setuid
+else
+	skip "a setuid program" "not root, or no way in for others"
+fi
+rm -rf "$other"
 
 not_ours() {
 	echo precious >file
