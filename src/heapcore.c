@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "cmd.h"
 #include "report/out.h"
 
@@ -114,6 +115,14 @@ static void keep_streams(void)
 			(void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
 }
 
+/* Only record starts a program; the others read what nobody vouches for. */
+static int run(const struct command *c, int argc, char **argv)
+{
+	if (c != &command_record)
+		confine();
+	return c->run(c, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	keep_streams();
@@ -125,7 +134,6 @@ int main(int argc, char **argv)
 		return cmd_version();
 	for (size_t i = 0; i < countof(commands); i++)
 		if (!strcmp(argv[1], commands[i]->name))
-			return commands[i]->run(commands[i], argc - 1,
-						argv + 1);
+			return run(commands[i], argc - 1, argv + 1);
 	return unknown_command(argv + 1);
 }
