@@ -24,13 +24,13 @@ ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill d
 	census_scan census_name php census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
-	trace_import trace_heaptrack trace_memtrace maps live lifetimes timeline pauses pauses_read size_class models filters replay rates
+	trace_import trace_heaptrack trace_memtrace maps live lifetimes timeline pauses pauses_read size_class models filters replay sizes rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
 	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_words build_at estimate report \
 	saved compare compare_build compare_say \
-	frames sites build_replay build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_export pprof
+	frames sites calls build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
 TUI = screen keys term view page side draw actions script tui
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
 	cmd_trace_open cmd_trace cmd_record cmd_tui

@@ -16,14 +16,15 @@
 #include "report/pprof.h"
 #include "report/replay.h"
 #include "report/replay_export.h"
+#include "report/replay_run.h"
 
-enum { MAX_RATES = 32, MAX_SEEDS = 1000000 };
+enum { MAX_SEEDS = 1000000 };
 
 struct args {
 	struct common common;
 	const char *rate, *by, *estimator, *seed, *seeds, *streams;
 	const char *metric, *at, *peak, *depth, *window, *growth;
-	bool no_exact;
+	bool no_exact, only_exact;
 	struct list sysroots, debug_dirs;
 	const char *pauses, *pause_unit, *pause_start, *pause_total;
 	const char *pprof, *folded, *speedscope, *massif;
@@ -65,12 +66,15 @@ static const struct option metric_options[] = {
 	  ARG(depth) },
 	{ 0, "no-exact", NULL, "estimates only, as a sampler would report",
 	  OPTION_FLAG, ARG(no_exact) },
+	{ 0, "exact", NULL, "no estimates: what the trace itself says",
+	  OPTION_FLAG, ARG(only_exact) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: peak, end, growth,\n"
 	  "temporary_share, ... such as 'peak>1G'", OPTION_LIST,
 	  ARG(report.fail_if) },
-	{ 0, "only", "SECTION,...", "pauses, timeline, growth, sites,\n"
-	  "functions, lifetimes, rates, models,\n"
-	  "filters, notes, all", OPTION_VALUE, ARG(report.only) },
+	{ 0, "only", "SECTION,...", "pauses, overview, timeline, growth,\n"
+	  "sites, tree, functions, sizes, lifetimes,\n"
+	  "rates, models, filters, notes, all", OPTION_VALUE,
+	  ARG(report.only) },
 };
 
 static const struct option name_options[] = {
@@ -116,25 +120,17 @@ static const struct option_group groups[] = {
 struct run {
 	struct args args;
 	struct report_options options;
-	struct replay_options replay_options;
+	struct replay_run pass;
 	struct replay_input input;
-	uint64_t rates[MAX_RATES];
-	size_t n_rates;
 	double from, to;		/* seconds: span; to: --at */
-	size_t depth;
 	struct progress progress;
 	struct out out;
 	struct trace *trace;
-	struct replay replay;
 	struct frames frames;
-	struct sites sites;
-	struct rate_result results[MAX_RATES];
 	struct conditions conditions;
 	struct target_options target_options;
 	struct pauses_options pauses_options;
 	struct pauses pauses;
-	struct models models;
-	struct filters filters;
 	uint64_t *pause_ticks;		/* owned */
 };
 
@@ -179,18 +175,18 @@ static bool parse_rates(struct run *run, struct err *err)
 	for (;;) {
 		size_t len = strcspn(p, ",");
 		char word[NUM_MAX] = "";
+		uint64_t rate;
 
 		if (len < sizeof(word))
 			memcpy(word, p, len);
-		if (run->n_rates == MAX_RATES)
+		if (run->pass.n_rates == RUN_MAX_RATES)
 			return err_set(err, ERR_USAGE, "--rate: more than %d",
-				       MAX_RATES);
-		if (!num_parse_size(word, &run->rates[run->n_rates]) ||
-		    !run->rates[run->n_rates] ||
-		    run->rates[run->n_rates] > SAMPLER_MAX_RATE)
+				       RUN_MAX_RATES);
+		if (!num_parse_size(word, &rate) || !rate ||
+		    rate > SAMPLER_MAX_RATE)
 			return err_set(err, ERR_USAGE, "--rate: '%.40s' is no "
 				       "size from 1 to 1T", p);
-		run->n_rates++;
+		run->pass.rates[run->pass.n_rates++] = rate;
 		if (!p[len])
 			return true;
 		p += len + 1;
@@ -230,7 +226,7 @@ static bool parse_seconds(const char *option, const char *text, double *ret,
 static bool parse_time(struct run *run, struct err *err)
 {
 	if (run->args.at)
-		run->replay_options.mark = MARK_TIME;
+		run->pass.options.mark = MARK_TIME;
 	return parse_seconds("at", run->args.at, &run->to, err);
 }
 
@@ -257,7 +253,7 @@ static bool parse_span(struct run *run, const char *option, const char *text,
 static bool set_span(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
-	struct replay_options *o = &run->replay_options;
+	struct replay_options *o = &run->pass.options;
 
 	if (!!a->at + !!a->window + !!a->growth > 1)
 		return err_set(err, ERR_USAGE, "--at, --window and --growth "
@@ -285,7 +281,7 @@ static bool parse_depth(struct run *run, struct err *err)
 		return err_set(err, ERR_USAGE, "--depth: '%.40s' is neither a "
 			       "number from 1 to %d nor all", text,
 			       TRACE_DEPTH_MAX);
-	run->depth = n;
+	run->pass.depth = n;
 	return true;
 }
 
@@ -300,7 +296,7 @@ static bool set_sampler(struct run *run, struct err *err)
 		[ESTIMATOR_STATMEMPROF] = "statmemprof", NULL,
 	};
 	static const char *const streams[] = { "thread", "process", NULL };
-	struct replay_options *o = &run->replay_options;
+	struct replay_options *o = &run->pass.options;
 	const struct args *a = &run->args;
 	unsigned unit = 0, estimator = 0, stream = 0;
 
@@ -311,14 +307,14 @@ static bool set_sampler(struct run *run, struct err *err)
 			err) ||
 	    !parse_word("streams", a->streams, streams, &stream, err) ||
 	    !parse_number("seed", a->seed, UINT64_MAX, &o->seed, err) ||
-	    !parse_number("seeds", a->seeds, MAX_SEEDS, &run->input.n_seeds,
-			  err))
+	    !parse_number("seeds", a->seeds, MAX_SEEDS,
+			  &run->pass.n_seeds, err))
 		return false;
-	o->rate = run->rates[0];
+	o->rate = run->pass.rates[0];
 	o->unit = unit_of[unit];
 	o->estimator = estimator;
 	o->one_stream = stream;
-	o->blocks = run->n_rates > 1 || run->input.n_seeds;
+	run->pass.wants_rates = run->pass.n_rates > 1 || run->pass.n_seeds;
 	return true;
 }
 
@@ -344,10 +340,13 @@ static bool set_metric(struct run *run, struct err *err)
 	if (a->no_exact && metric > METRIC_ALLOCATED)
 		return err_set(err, ERR_USAGE, "--no-exact: what a sampler "
 			       "does not tell is %s", metrics[metric]);
+	if (a->no_exact && a->only_exact)
+		return err_set(err, ERR_USAGE, "--exact and --no-exact "
+			       "exclude each other");
 	run->input.metric = metric;
 	run->input.exact = !a->no_exact;
-	run->replay_options.mark = peak;
-	run->replay_options.lifetimes = metric == METRIC_LIFETIME;
+	run->pass.options.mark = peak;
+	run->pass.options.lifetimes = metric == METRIC_LIFETIME;
 	return set_span(run, err) && parse_depth(run, err);
 }
 
@@ -413,20 +412,10 @@ static bool prepare(struct run *run, struct err *err)
 
 /* ---- the work ---- */
 
-static uint64_t tick_of(const struct replay_options *o, double seconds)
-{
-	double ticks = seconds * 1e9 / o->ns_per_tick;
-	uint64_t ret;
-
-	if (!add_ok(o->first_tick, (uint64_t)fmin(ticks, 0x1p63), &ret))
-		return UINT64_MAX;
-	return ret;
-}
-
 /* The file's, or else those that the trace has. */
 static bool read_pauses(struct run *run, struct err *err)
 {
-	struct replay_options *o = &run->replay_options;
+	struct replay_options *o = &run->pass.options;
 	struct pauses *p = &run->pauses;
 
 	if (!run->args.pauses)
@@ -438,7 +427,7 @@ static bool read_pauses(struct run *run, struct err *err)
 	run->input.pauses = p;
 	run->pause_ticks = mem_alloc((p->n + 1) * sizeof(*run->pause_ticks));
 	for (size_t i = 0; i < p->n; i++)
-		run->pause_ticks[i] = tick_of(o, p->list[i].start);
+		run->pause_ticks[i] = replay_tick(o, p->list[i].start);
 	o->instants = run->pause_ticks;
 	o->n_instants = p->n;
 	return true;
@@ -447,8 +436,7 @@ static bool read_pauses(struct run *run, struct err *err)
 static bool open_trace(struct run *run, struct err *err)
 {
 	const char *path = run->args.files.items[0];
-	struct replay_options *o = &run->replay_options;
-	const struct trace_info *info;
+	struct replay_options *o = &run->pass.options;
 
 	progress_phase(&run->progress, "opening trace");
 	if (!strcmp(path, "-"))
@@ -458,99 +446,21 @@ static bool open_trace(struct run *run, struct err *err)
 		run->trace = trace_open(path, err);
 	if (!run->trace)
 		return false;
-	info = trace_info(run->trace);
-	o->first_tick = info->first_tick;
-	o->n_stacks = info->n_stacks;
-	o->ns_per_tick = info->ticks_per_s > 0 ? 1e9 / info->ticks_per_s : 1;
+	replay_run_of(&run->pass, run->trace);
 	/* From the start: with the first event. */
-	o->from_tick = tick_of(o, run->from);
+	o->from_tick = replay_tick(o, run->from);
 	o->from_tick -= !(run->from > 0) && o->from_tick;
-	o->to_tick = tick_of(o, run->to);
-	run->input.exact = run->input.exact && !(info->flags & TRACE_SAMPLED);
+	o->to_tick = replay_tick(o, run->to);
+	run->input.exact = run->input.exact &&
+			   !(trace_info(run->trace)->flags & TRACE_SAMPLED);
+	run->input.only_exact = run->input.exact && run->args.only_exact;
 	return read_pauses(run, err);
-}
-
-/* Of what a sampled recording has, neither can be told. */
-static void start_models(struct run *run)
-{
-	const struct replay_options *o = &run->replay_options;
-	const struct filters_options filters = {
-		.rate = o->rate, .seed = o->seed, .unit = o->unit,
-		.one_stream = o->one_stream,
-	};
-
-	if (!run->input.exact)
-		return;
-	if (report_wants(&run->options, REPLAY_MODELS)) {
-		models_init(&run->models);
-		run->input.models = &run->models;
-	}
-	if (report_wants(&run->options, REPLAY_FILTERS)) {
-		filters_init(&run->filters, &filters);
-		run->input.filters = &run->filters;
-	}
-}
-
-static void replay_trace(struct run *run)
-{
-	const struct trace_event *events;
-	const struct trace_info *info = trace_info(run->trace);
-	size_t n;
-
-	progress_phase(&run->progress, "replaying events");
-	replay_init(&run->replay, &run->replay_options);
-	start_models(run);
-	while ((n = trace_read(run->trace, &events))) {
-		replay_events(&run->replay, events, n);
-		if (run->input.models)
-			models_events(&run->models, events, n);
-		if (run->input.filters)
-			filters_events(&run->filters, events, n);
-		progress_step(&run->progress, trace_position(run->trace),
-			      info->file_size, run->replay.n_events,
-			      "events");
-	}
-	replay_finish(&run->replay);
-}
-
-static void try_rates(struct run *run)
-{
-	struct rates_options o = {
-		.first_seed = run->replay_options.seed,
-		.n_seeds = run->input.n_seeds,
-		.estimator = run->replay_options.estimator,
-		.unit = run->replay_options.unit,
-	};
-	struct rates rates;
-	size_t n;
-	AUTO_FREE struct replay_block *blocks =
-		replay_marked_blocks(&run->replay, &n);
-	AUTO_FREE struct rates_block *grouped =
-		mem_alloc((n + 1) * sizeof(*grouped));
-
-	progress_phase(&run->progress, "trying rates");
-	for (size_t i = 0; i < n; i++)
-		grouped[i] = (struct rates_block){
-			.size = blocks[i].size,
-			.group = run->sites.of_stack[blocks[i].stack],
-		};
-	rates_init(&rates, &o, grouped, n, run->sites.n);
-	for (size_t i = 0; i < run->n_rates; i++) {
-		rates_try(&rates, run->rates[i], &run->results[i]);
-		progress_step(&run->progress, i + 1, run->n_rates, i + 1,
-			      "rates");
-	}
-	run->input.needed_rate = rates_needed(&rates, 0.05);
-	run->input.n_top = rates.n_top;
-	rates_fini(&rates);
-	run->input.rates = run->results;
-	run->input.n_rates = run->n_rates;
 }
 
 static void analyse(struct run *run)
 {
-	replay_trace(run);
-	progress_phase(&run->progress, "naming call sites");
+	struct replay_run *pass = &run->pass;
+
 	run->target_options = (struct target_options){
 		.sysroots = run->args.sysroots.items,
 		.n_sysroots = run->args.sysroots.n,
@@ -558,14 +468,11 @@ static void analyse(struct run *run)
 		.n_debug_dirs = run->args.debug_dirs.n,
 	};
 	frames_init(&run->frames, run->trace, &run->target_options);
-	sites_init(&run->sites, &run->replay, &run->frames, run->depth);
-	run->input.trace = run->trace;
-	run->input.replay = &run->replay;
-	run->input.frames = &run->frames;
-	run->input.sites = &run->sites;
-	if (run->replay_options.blocks)
-		try_rates(run);
-	progress_phase(&run->progress, NULL);
+	pass->progress = &run->progress;
+	pass->wants_models = report_wants(&run->options, REPLAY_MODELS);
+	pass->wants_filters = report_wants(&run->options, REPLAY_FILTERS);
+	pass->wants_sizes = report_wants(&run->options, REPLAY_SIZES);
+	replay_run(pass, run->trace, &run->frames, &run->input);
 }
 
 /* Damage is said where warnings go, with what it means for the figures. */
@@ -576,7 +483,8 @@ static void warn(const struct run *run)
 	if (run->args.common.quiet || !d->first[0])
 		return;
 	fprintf(stderr, "heapcore: %s: %s\n  Replayed %" PRIu64 " events.\n",
-		trace_info(run->trace)->path, d->first, run->replay.n_events);
+		trace_info(run->trace)->path, d->first,
+		run->pass.replay.n_events);
 }
 
 /* ---- files for other tools ---- */
@@ -637,10 +545,10 @@ static bool write_exports(const struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
 	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%s --seed=%"
-		PRIu64, a->rate ? a->rate : "512k", run->replay_options.seed);
+		PRIu64, a->rate ? a->rate : "512k", run->pass.options.seed);
 	const struct export e = {
 		.in = &run->input, .said = said,
-		.exact = run->input.exact && run->rates[0] == SAMPLER_ALL,
+		.exact = run->input.exact && run->pass.rates[0] == SAMPLER_ALL,
 	};
 
 	return write_export(&e, a->pprof, a->common.force, export_pprof,
@@ -693,17 +601,11 @@ static int make_report(struct run *run, struct err *err)
 
 static void run_fini(struct run *run)
 {
-	if (run->input.sites) {
-		sites_fini(&run->sites);
+	replay_run_fini(&run->pass);
+	if (run->input.frames)
 		frames_fini(&run->frames);
-		replay_fini(&run->replay);
-	}
 	if (run->trace)
 		trace_close(run->trace);
-	if (run->input.models)
-		models_fini(&run->models);
-	if (run->input.filters)
-		filters_fini(&run->filters);
 	pauses_fini(&run->pauses);
 	free(run->pause_ticks);
 	conditions_fini(&run->conditions);

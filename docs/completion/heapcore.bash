@@ -17,7 +17,7 @@ _heapcore()
 		--sample= --budget= --seed="
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
-		--metric= --at= --peak= --depth= --no-exact --only= --rows=
+		--metric= --at= --peak= --depth= --no-exact --exact --only= --rows=
 		--sort= --bytes --csv --redact --pprof= --folded= --window=
 		--growth= --fail-if= --speedscope= --massif= --pauses=
 		--pause-unit= --pause-start= --pause-total= --sysroot=
@@ -35,7 +35,7 @@ _heapcore()
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
 	[[ ${COMP_WORDS[1]} != replay ]] ||
-		sections="all pauses timeline growth sites functions lifetimes rates models filters notes"
+		sections="all pauses overview timeline growth sites tree functions sizes lifetimes rates models filters notes"
 
 	# "=" splits words: --only=where is three of them.
 	if [[ $word == "=" ]]; then

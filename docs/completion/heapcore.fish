@@ -167,8 +167,9 @@ complete -c heapcore -n $replay -l peak -x -a "own exact" -d "Of which curve"
 complete -c heapcore -n $replay -l depth -x -a "1 3 all" \
 	-d "Frames for a site"
 complete -c heapcore -n $replay -l no-exact -d "Estimates only"
+complete -c heapcore -n $replay -l exact -d "No estimates"
 complete -c heapcore -n $replay -l only -x \
-	-a "all pauses timeline growth sites functions lifetimes rates models filters notes" -d "These sections"
+	-a "all pauses overview timeline growth sites tree functions sizes lifetimes rates models filters notes" -d "These sections"
 complete -c heapcore -n $replay -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $replay -l sort -x -d "Order of the rows"
 complete -c heapcore -n $replay -l bytes -d "Exact bytes"

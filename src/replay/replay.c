@@ -368,7 +368,7 @@ static bool plausible(const struct replay *r, const struct trace_event *e)
 {
 	uint64_t sum;
 
-	return e->size < UINT64_C(1) << 56 &&
+	return e->size < REPLAY_MAX_SIZE &&
 	       add_ok(r->allocated_bytes, e->size, &sum);
 }
 

@@ -112,6 +112,8 @@ struct replay_thread {
 	bool ready;
 };
 enum { REPLAY_MAX_THREADS = 1 << 16 };
+/* No program asks for more: such events are passed over. */
+#define REPLAY_MAX_SIZE (UINT64_C(1) << 56)
 
 /* A moment and what was live. */
 struct replay_moment {

@@ -146,6 +146,12 @@ void build_growth(struct report *r, const struct replay_input *in)
 	table_total_row(t);
 	table_set_text(t, G_SITE, "total");
 	set_growth(t, in, &s->total);
+	if (in->only_exact) {
+		table_hide(t, G_ESTIMATE);
+		table_hide(t, G_LOW);
+		table_hide(t, G_HIGH);
+		table_retitle(t, G_EXACT, "change");
+	}
 	if (!in->exact)
 		t->hidden = UINT64_C(1) << G_EXACT | UINT64_C(1) << G_COME |
 			    UINT64_C(1) << G_GONE;

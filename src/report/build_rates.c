@@ -304,9 +304,11 @@ void build_notes(struct report *r, const struct replay_input *in)
 
 	t->form = TABLE_SENTENCES;
 	t->whole = true;
-	note_coarse(t, in);
-	note_peak(t, in);
-	note_covers(t, in);
+	if (!in->only_exact) {
+		note_coarse(t, in);
+		note_peak(t, in);
+		note_covers(t, in);
+	}
 	note_needed(t, in);
 	note_window(t, in);
 	note_end(t, in);

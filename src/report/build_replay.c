@@ -21,10 +21,13 @@ static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_WINDOW] = { "window", JSON_ONLY },
 	[REPLAY_MOMENTS] = { "moments", JSON_ONLY },
 	[REPLAY_PAUSES] = { "pauses", IN_BOTH },
+	[REPLAY_OVERVIEW] = { "overview", 0 },
 	[REPLAY_TIMELINE] = { "timeline", SECTION_IN_JSON },
 	[REPLAY_GROWTH] = { "growth", IN_BOTH },
 	[REPLAY_SITES] = { "sites", IN_BOTH },
+	[REPLAY_TREE] = { "tree", 0 },
 	[REPLAY_FUNCTIONS] = { "functions", 0 },
+	[REPLAY_SIZES] = { "sizes", 0 },
 	[REPLAY_LIFETIMES] = { "lifetimes", IN_BOTH },
 	[REPLAY_RATES] = { "rates", IN_BOTH },
 	[REPLAY_MODELS] = { "models", 0 },
@@ -239,9 +242,9 @@ static const struct column moment_columns[M_COLUMNS] = {
 			      .flags = COLUMN_FINE),
 };
 
-static void set_figures(struct table *t, size_t bytes, size_t blocks,
-			const struct replay_input *in,
-			enum replay_metric metric, const struct site *s)
+void replay_figures(struct table *t, size_t bytes, size_t blocks,
+		    const struct replay_input *in, enum replay_metric metric,
+		    const struct site *s)
 {
 	uint64_t exact[2] = {
 		replay_exact_bytes(metric, &s->exact),
@@ -265,7 +268,7 @@ static struct table *build_moment(struct report *r,
 
 	t->form = TABLE_OBJECT;
 	table_row(t);
-	set_figures(t, M_BYTES, M_BLOCKS, in, metric, all);
+	replay_figures(t, M_BYTES, M_BLOCKS, in, metric, all);
 	table_set(t, M_SAMPLES, all->view[replay_view(metric)].n);
 	return t;
 }
@@ -289,10 +292,11 @@ static void build_moments(struct report *r, const struct replay_input *in)
 
 /* ---- time line ---- */
 
-enum { L_AT, L_ESTIMATE, L_EXACT, L_MAPPED, L_COLUMNS };
+enum { L_AT, L_TEXT, L_ESTIMATE, L_EXACT, L_MAPPED, L_COLUMNS };
 
 static const struct column line_columns[L_COLUMNS] = {
-	[L_AT] = COLUMN("at_s", "until", SECONDS, .flags = COLUMN_FINE),
+	[L_AT] = COLUMN("at_s", "", SECONDS, FINE_DATA),
+	[L_TEXT] = COLUMN("until", "", TEXT, TEXT_ONLY, .width = 12),
 	[L_ESTIMATE] = COLUMN("estimate_bytes", "estimate", BYTES,
 			      .width = 12),
 	[L_EXACT] = COLUMN("exact_bytes", "exact", BYTES, .width = 12),
@@ -304,15 +308,21 @@ static void build_timeline(struct report *r, const struct replay_input *in)
 	const struct timeline *line = &in->replay->timeline;
 	struct table *t = report_add(r, REPLAY_TIMELINE, "timeline",
 				     "LIVE HEAP", line_columns, L_COLUMNS);
+	char text[NUM_MAX];
+	double at;
 
 	t->more = "more";
+	if (in->only_exact)
+		table_hide(t, L_ESTIMATE);
 	for (size_t i = 0; i < timeline_steps(line); i++) {
 		uint64_t end = line->start +
 			       (((uint64_t)i + 1) << line->shift);
 
 		table_row(t);
-		table_set_real(t, L_AT, replay_seconds(in,
-			min_u64(end, in->replay->last_tick)));
+		at = replay_seconds(in, min_u64(end, in->replay->last_tick));
+		num_format_duration(text, at);
+		table_set_real(t, L_AT, at);
+		table_printf(t, L_TEXT, "until %s", text);
 		table_set(t, L_ESTIMATE, line->max[i][1]);
 		if (in->exact)
 			table_set(t, L_EXACT, line->max[i][0]);
@@ -326,7 +336,8 @@ static void build_timeline(struct report *r, const struct replay_input *in)
 enum {
 	S_SITE,
 	S_BYTES, S_SHARE = S_BYTES + ESTIMATE_COLUMNS,
-	S_SAMPLES, S_BLOCKS, S_ALLOCATIONS = S_BLOCKS + ESTIMATE_COLUMNS,
+	S_EXACT_SHARE, S_SAMPLES, S_BLOCKS,
+	S_ALLOCATIONS = S_BLOCKS + ESTIMATE_COLUMNS,
 	S_ALLOCATED, S_TEMPORARY, S_TEMPORARY_SHARE, S_MEAN_LIFE,
 	S_FREED, S_ALIVE, S_ALIVE_SHARE, S_P50, S_P90, S_P99,
 	S_PAIRS_P50, S_PAIRS_P90, S_PAIRS_P99, S_TEXT_P50, S_TEXT_P90,
@@ -339,6 +350,11 @@ static const struct column site_columns[S_COLUMNS] = {
 	[S_SHARE] = COLUMN("share", "share", SHARE,
 			   .flags = COLUMN_OF_TOTAL, .width = 8,
 			   .part = S_BYTES + 1, .whole = S_BYTES + 1),
+	[S_EXACT_SHARE] = COLUMN("exact_share", "share", SHARE,
+				 .flags = COLUMN_OF_TOTAL | COLUMN_BAR,
+				 .width = 8,
+				 .part = S_BYTES + ESTIMATE_EXACT + 1,
+				 .whole = S_BYTES + ESTIMATE_EXACT + 1),
 	[S_SAMPLES] = COLUMN("samples", "samples", COUNT,
 			     .flags = COLUMN_NO_TEXT | COLUMN_SUM),
 	ESTIMATE_OF_BLOCKS(S_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
@@ -370,28 +386,31 @@ static const struct column site_columns[S_COLUMNS] = {
 			  .flags = COLUMN_SUM, .width = 14),
 };
 
+#define BIT(column) (UINT64_C(1) << (column))
+
 /* What the text shows for a metric; JSON and CSV have everything. */
 static uint64_t hidden_columns(const struct replay_input *in)
 {
-	const uint64_t estimates = UINT64_C(1) << (S_BYTES + ESTIMATE_VALUE) |
-		UINT64_C(1) << (S_BYTES + ESTIMATE_BOUND) |
-		UINT64_C(1) << (S_BYTES + ESTIMATE_ERROR) |
-		UINT64_C(1) << S_SHARE;
-	const uint64_t exact = UINT64_C(1) << (S_BYTES + ESTIMATE_EXACT);
-	const uint64_t temporary = UINT64_C(1) << S_TEMPORARY |
-		UINT64_C(1) << S_TEMPORARY_SHARE;
-	const uint64_t life = UINT64_C(1) << S_HELD |
-		UINT64_C(1) << S_ALIVE_SHARE | UINT64_C(7) << S_TEXT_P50;
-	const uint64_t sums = UINT64_C(1) << S_ALLOCATIONS |
-		UINT64_C(1) << S_ALLOCATED;
+	const uint64_t estimates = BIT(S_BYTES + ESTIMATE_VALUE) |
+		BIT(S_BYTES + ESTIMATE_BOUND) |
+		BIT(S_BYTES + ESTIMATE_ERROR) | BIT(S_SHARE);
+	const uint64_t exact = BIT(S_BYTES + ESTIMATE_EXACT) |
+		BIT(S_EXACT_SHARE);
+	const uint64_t temporary = BIT(S_TEMPORARY) | BIT(S_TEMPORARY_SHARE);
+	const uint64_t life = BIT(S_HELD) | BIT(S_ALIVE_SHARE) |
+		UINT64_C(7) << S_TEXT_P50;
+	const uint64_t sums = BIT(S_ALLOCATIONS) | BIT(S_ALLOCATED);
 
 	if (in->metric == METRIC_TEMPORARY)
 		return estimates | exact | life;
 	if (in->metric == METRIC_LIFETIME)
 		return estimates | exact | temporary | sums;
-	return temporary | life | sums |
-	       (in->exact ? 0 : exact |
-		UINT64_C(1) << (S_BYTES + ESTIMATE_ERROR));
+	if (in->only_exact && in->metric == METRIC_ALLOCATED)
+		return estimates | temporary | life | BIT(S_ALLOCATED);
+	if (in->only_exact)
+		return estimates | temporary | life;
+	return temporary | life | sums | BIT(S_EXACT_SHARE) |
+	       (in->exact ? 0 : exact | BIT(S_BYTES + ESTIMATE_ERROR));
 }
 
 static const char *site_title(const struct replay_input *in)
@@ -453,7 +472,7 @@ static void set_site(struct table *t, const struct replay_input *in,
 {
 	double ns = in->replay->options.ns_per_tick;
 
-	set_figures(t, S_BYTES, S_BLOCKS, in, in->metric, s);
+	replay_figures(t, S_BYTES, S_BLOCKS, in, in->metric, s);
 	table_set(t, S_SAMPLES, s->view[replay_view(in->metric)].n);
 	if (!in->exact)
 		return;
@@ -507,6 +526,8 @@ static struct ranked rank(const struct replay_input *in, const struct site *s)
 	}
 	if (!in->exact)
 		ret.exact = 0;
+	if (in->only_exact && in->metric <= METRIC_ALLOCATED)
+		ret.value = ret.exact;
 	return ret;
 }
 
@@ -539,6 +560,8 @@ static bool too_wide(const struct replay_input *in, const struct site *s)
 
 	if (replay_view(in->metric) == VIEW_ALLOCATED &&
 	    in->metric != METRIC_ALLOCATED)
+		return false;
+	if (in->only_exact)
 		return false;
 	profile_sum_get(&s->view[replay_view(in->metric)], &f);
 	if (!f.bytes.n)
@@ -599,6 +622,8 @@ static void build_sites(struct report *r, const struct replay_input *in)
 	t->more = "other sites";
 	t->whole = sums_rest(r);
 	t->hidden = hidden_columns(in);
+	if (in->only_exact)
+		table_retitle(t, S_BYTES + ESTIMATE_EXACT, "bytes");
 	add_sites(r, t, in, ranked);
 	table_total_row(t);
 	table_set_text(t, S_SITE, "total");
@@ -672,10 +697,13 @@ static void (*const builders[REPLAY_SECTIONS])(struct report *r,
 	[REPLAY_WINDOW] = build_window,
 	[REPLAY_MOMENTS] = build_moments,
 	[REPLAY_PAUSES] = build_pauses,
+	[REPLAY_OVERVIEW] = build_overview,
 	[REPLAY_TIMELINE] = build_timeline,
 	[REPLAY_GROWTH] = build_growth,
 	[REPLAY_SITES] = build_sites,
+	[REPLAY_TREE] = build_tree,
 	[REPLAY_FUNCTIONS] = build_functions,
+	[REPLAY_SIZES] = build_sizes,
 	[REPLAY_LIFETIMES] = build_lifetimes,
 	[REPLAY_RATES] = build_rates,
 	[REPLAY_MODELS] = build_models,

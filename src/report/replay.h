@@ -10,6 +10,7 @@
 #include "replay/pauses.h"
 #include "replay/rates.h"
 #include "replay/replay.h"
+#include "replay/sizes.h"
 #include "report/frames.h"
 #include "report/report.h"
 #include "report/sites.h"
@@ -22,17 +23,20 @@ enum replay_section {
 	REPLAY_WINDOW,		/* JSON only; with --window */
 	REPLAY_MOMENTS,		/* JSON only: peak, end, allocated */
 	REPLAY_PAUSES,		/* with --pauses */
+	REPLAY_OVERVIEW,	/* if asked for: moments side by side */
 	REPLAY_TIMELINE,	/* in text a plot */
 	REPLAY_GROWTH,		/* with --growth */
 	REPLAY_SITES,
-	REPLAY_FUNCTIONS,	/* if asked for */
+	REPLAY_TREE,		/* if asked for */
+	REPLAY_FUNCTIONS,	/* the same */
+	REPLAY_SIZES,		/* the same */
 	REPLAY_LIFETIMES,
 	REPLAY_RATES,		/* with several rates or seeds */
 	REPLAY_MODELS,		/* if asked for */
 	REPLAY_FILTERS,		/* the same */
 	REPLAY_NOTES,
 };
-enum { REPLAY_SECTIONS = 14 };
+enum { REPLAY_SECTIONS = 17 };
 
 enum replay_metric {
 	METRIC_PEAK,		/* or the time of --at */
@@ -50,6 +54,7 @@ struct replay_input {
 	const struct sites *sites;
 	enum replay_metric metric;
 	bool exact;		/* show what is exact, too */
+	bool only_exact;	/* and no estimates: then exact is set */
 	const struct rate_result *rates;
 	size_t n_rates;
 	uint64_t n_seeds;
@@ -58,6 +63,7 @@ struct replay_input {
 	const struct pauses *pauses;	/* NULL: none are known */
 	const struct models *models;	/* NULL: not asked for */
 	const struct filters *filters;	/* NULL: not asked for */
+	const struct sizes *sizes;	/* NULL: not asked for */
 	double pause_total;	/* what somebody else has counted; < 0: - */
 };
 
@@ -89,8 +95,18 @@ double replay_pauses_end(const struct replay_input *in);
 void build_models(struct report *r, const struct replay_input *in);
 void build_filters(struct report *r, const struct replay_input *in);
 
-/* build_functions.c: by function, with what they call */
+/* build_functions.c: by function, with what they call; as a tree of calls */
 void build_functions(struct report *r, const struct replay_input *in);
+void build_tree(struct report *r, const struct replay_input *in);
+
+/* build_overview.c: nothing without in->sizes */
+void build_overview(struct report *r, const struct replay_input *in);
+void build_sizes(struct report *r, const struct replay_input *in);
+
+/* Estimates and exact values of a site for columns from bytes and blocks on. */
+void replay_figures(struct table *t, size_t bytes, size_t blocks,
+		    const struct replay_input *in, enum replay_metric metric,
+		    const struct site *s);
 
 /* replay_text.c: the lines above the tables, the last with the plot. */
 void replay_heads(struct report *r, const struct replay_input *in);

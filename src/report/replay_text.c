@@ -70,6 +70,11 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 	double percent = 100 * num_share(n, p->allocations);
 	char rate[NUM_MAX];
 
+	if (in->only_exact) {
+		str_printf(s, "exact: all of %" PRIu64 " allocations",
+			   p->allocations);
+		return;
+	}
 	if (p->sampled) {
 		str_printf(s, "sampled while it was recorded: %" PRIu64
 			   " samples", n);
@@ -189,9 +194,13 @@ static void plot_title(struct str *s, const struct replay_input *in)
 	profile_sum_get(&all->view[VIEW_MARKED], &f);
 	str_printf(s, "\n\n%-32s%s ", "LIVE HEAP",
 		   in->replay->options.mark == MARK_TIME ? "shown" : "peak");
-	add_estimate(s, in, &f.bytes);
 	num_format_size(size, all->exact.marked_bytes);
-	if (in->exact)
+	if (in->only_exact)
+		str_printf(s, "%s at %.3g s", size,
+			   replay_seconds(in, in->replay->mark.tick));
+	else
+		add_estimate(s, in, &f.bytes);
+	if (in->exact && !in->only_exact)
 		str_printf(s, " (exact %s)", size);
 	str_addc(s, '\n');
 }

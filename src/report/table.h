@@ -120,6 +120,12 @@ struct table {
 	size_t n_inner, cap_inner;
 	bool is_inner;
 	bool text_only;		/* what it says is in another table too */
+	/*
+	 * A tree: the column, and 1, with how deep a row is; rows follow the
+	 * one they are below.  Its label leaves room for a mark: see
+	 * TABLE_MARK_AT.  0: no tree.
+	 */
+	size_t depth;
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;
 };

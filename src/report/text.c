@@ -251,6 +251,16 @@ static size_t bar_column(const struct layout *l)
 	return l->t->n_columns;
 }
 
+/* A derived share is as long as what it is a share of. */
+static uint64_t bar_value(const struct layout *l, const struct cell *row,
+			  size_t column)
+{
+	const struct column *c = &l->t->columns[column];
+
+	return row[c->type == COLUMN_SHARE && c->part ? c->part - 1
+						      : column].u;
+}
+
 static void find_bar(struct layout *l)
 {
 	size_t column = bar_column(l);
@@ -258,7 +268,8 @@ static void find_bar(struct layout *l)
 	if (column == l->t->n_columns)
 		return;
 	for (size_t i = 0; i < l->n_shown; i++)
-		l->bar_max = max_u64(l->bar_max, line_at(l, i)[column].u);
+		l->bar_max = max_u64(l->bar_max,
+				     bar_value(l, line_at(l, i), column));
 }
 
 /* Which words give way: those at the end, else the widest column of them. */
@@ -419,7 +430,7 @@ static void write_bar(const struct layout *l, struct line *line,
 	if (!l->bar_max || l->style->no_bars || row == l->t->total ||
 	    row == l->more)
 		return;
-	value = row[column].u;
+	value = bar_value(l, row, column);
 	room = min_u64(room, BAR_MAX);
 	n = (size_t)((double)value / (double)l->bar_max * (double)room + 0.5);
 	if (!n)

@@ -265,4 +265,46 @@ ok "a sampled recording has estimates" is sampled.json \
 ok "and nothing exact" is sampled.json \
 	'[.. | .exact_bytes? // empty] | length' 0
 
+
+# ---- exact tables: figures of the program alone ----
+
+"$HEAPCORE" replay --exact --json --only=overview,tree,sizes,sites,functions \
+	-o tables.json prog.trace
+of() {
+	is tables.json "$@"
+}
+ok "overview: the peak" of '.overview[] | select(.what == "peak") |
+	[.exact_bytes, .exact_blocks] | @csv' 3000000,1010
+ok "overview: freed at once" of '.overview[] | select(.what == "temporary") |
+	[.exact_bytes, .exact_blocks] | @csv' 1280000,20000
+ok "tree: it begins with main" of '.tree[0] | [.depth, .function,
+	.exact_bytes, .own_exact_bytes] | @csv' '0,"main",3000000,0'
+ok "tree: what it calls, largest first" of '[.tree[1:][] | .depth, .function,
+	.exact_bytes, .own_exact_bytes] | @csv' \
+	'1,"bulge",2000000,2000000,1,"keep",1000000,1000000'
+ok "tree: own bytes add up" of '[.tree[].own_exact_bytes] | add' 3000000
+ok "sizes: each kind of block" of '[.sizes[] | .max_bytes, .blocks,
+	.allocated_bytes, .live_bytes] | @csv' \
+	64,20000,1280000,0,1024,1000,1000000,1000000,262144,10,2000000,2000000
+ok "exact: sites in their order" of '[.sites[] | .site | split(" ")[0]] |
+	join(" ")' 'bulge keep churn'
+text_is_exact() {
+	"$HEAPCORE" replay --exact --only=sites,tree prog.trace >exact.txt &&
+		grep -qE '^  bulge .* 1953.1K +66.7% ' exact.txt &&
+		grep -q 'exact: all of 21010 allocations' exact.txt &&
+		! grep -q estimate exact.txt
+}
+ok "exact: text has no estimates" text_is_exact
+tree_rows() {
+	"$HEAPCORE" replay --exact --only=tree --rows=2 prog.trace >two.txt &&
+		sed -n '/^CALLS/,$p' two.txt | grep -oE '^ +[a-z]+' |
+		tr -d ' ' | tr '\n' ' ' >names &&
+		grep -qx 'main bulge total ' names
+}
+ok "tree: text has the largest" tree_rows
+fails() {
+	"$HEAPCORE" replay "$@" prog.trace >out 2>&1
+	[ $? = 2 ]
+}
+ok "exact: not without what is exact" fails --exact --no-exact
 finish
