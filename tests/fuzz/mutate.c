@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "fuzz/invariants.h"
 
-enum { BATCH = 50, HANG_SECONDS = 10, MAX_FAILURES = 20 };
+enum { BATCH = 50, HANG_SECONDS = 10, MAX_FAILURES = 20, LINE = 64 };
 
 /* A part of the file that is worth changing. */
 struct part {
@@ -98,6 +98,27 @@ static void add_headers(struct victim *v)
 	}
 }
 
+/* Lines of it that are not zero: structures of other allocators. */
+static void add_lines(struct victim *v, struct space *sp, vaddr start,
+		      vaddr end)
+{
+	static const uint8_t zero[LINE];
+	uint8_t line[LINE];
+
+	for (vaddr at = start; at < end; at += LINE)
+		if (space_read(sp, at, line, LINE) == LINE &&
+		    memcmp(line, zero, LINE))
+			add_memory(v, sp, PART_MALLOC, at, LINE);
+}
+
+static void add_own(struct victim *v, struct space *sp, const struct heap *h)
+{
+	for (size_t i = 0; i < h->n_extents; i++)
+		if (h->extents[i].kind == EXTENT_OVERHEAD)
+			add_lines(v, sp, h->extents[i].start,
+				  h->extents[i].end);
+}
+
 /* malloc's structures and chunks are where a walk of the whole core says. */
 static void add_heap(struct victim *v, struct space *sp)
 {
@@ -115,9 +136,13 @@ static void add_heap(struct victim *v, struct space *sp)
 				   0xa00 + 0x900);
 	for (size_t i = 0; i < h.n_caches; i++)
 		add_memory(v, sp, PART_MALLOC, h.caches[i].addr, 0x300);
+	add_own(v, sp, &h);
 	heap_iter_init(&it, &h);
 	while (heap_iter_next(&it, &b))
-		add_memory(v, sp, PART_CHUNK, b.start, 4 * sp->word);
+		if (b.state == BLOCK_OVERHEAD)
+			add_lines(v, sp, b.start, b.start + b.size);
+		else
+			add_memory(v, sp, PART_CHUNK, b.start, 4 * sp->word);
 	heap_fini(&h);
 }
 
