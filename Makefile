@@ -17,7 +17,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk alloc_jemalloc \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc
-ANALYSIS = stored stack backtrace usage residency where fragment abortmsg fill damage standout \
+ANALYSIS = stored stack backtrace usage residency where looked spans fragment release abortmsg fill damage standout \
 	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
@@ -28,7 +28,7 @@ REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
-	build_arenas build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_words build_at estimate report \
+	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_words build_at estimate report \
 	saved compare compare_build compare_say \
 	frames sites calls build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
 TUI = screen keys term view page side draw actions script tui

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/looked.h"
 #include "analysis/planes.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
@@ -14,21 +15,19 @@ enum {
 	PIN_STATES = 4,				/* see pin_state */
 	PIN_FREE = PIN_STATES - 1,
 	MAX_MET = 65536 / SLOT_UNIT + 1,	/* blocks on the largest page */
-	SAMPLES = 64,
 	LOOKED_PINS = 16,			/* kinds that get looks */
 };
 
 /* One kind of block that pins, while it is counted. */
 struct kind {
 	struct fragment_pin pin;
-	vaddr sample[SAMPLES];		/* starts, spread over all blocks */
-	uint32_t n_samples;
+	struct looked_sample sample;
 };
 
 /* The blocks of one size and state on the page at hand. */
 struct slot {
 	uint32_t n;		/* 0 between pages */
-	uint64_t mask;		/* a block whose hash has none of it is kept */
+	uint64_t mask;		/* that of its kind's sample */
 	uint32_t kind;		/* in kinds, plus 1; 0: none yet */
 };
 
@@ -45,6 +44,7 @@ struct scan {
 	const struct heap_extent *x;
 	struct fragment_arena *a;
 	bool trims;		/* malloc_trim works on this arena's chunks */
+	const uint8_t *roles;	/* of free states, where there are spans */
 
 	/* Each is open while end is not 0. */
 	struct { vaddr start, end; } run, chunk;
@@ -99,34 +99,15 @@ static struct kind *kind_of(struct scan *s, struct slot *slot)
 	return k;
 }
 
-/* Fibonacci hashing: what is evenly spaced comes out evenly spread. */
-static inline uint64_t mix(vaddr start)
-{
-	return (start / SLOT_UNIT) * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-/*
- * One block in a power of two is kept, chosen by its address alone: blocks
- * often come in a pattern, which counting them off would fall in step with.
- */
 static void sample(struct scan *s, struct slot *slot, vaddr start)
 {
 	struct kind *k;
-	uint32_t kept = 0;
 
 	if (start < s->counted || slot >= s->slot[PIN_FREE])
 		return;
 	k = kind_of(s, slot);
-	while (k->n_samples == SAMPLES && slot->mask != UINT64_MAX) {
-		slot->mask = slot->mask >> 1 | UINT64_C(1) << 63;
-		for (uint32_t i = 0; i < SAMPLES; i++)
-			if (!(mix(k->sample[i]) & slot->mask))
-				k->sample[kept++] = k->sample[i];
-		k->n_samples = kept;
-		kept = 0;
-	}
-	if (k->n_samples < SAMPLES && !(mix(start) & slot->mask))
-		k->sample[k->n_samples++] = start;
+	looked_add(&k->sample, start);
+	slot->mask = k->sample.mask;
 }
 
 static inline void count_block(struct scan *s, size_t *n_met, vaddr start,
@@ -139,7 +120,7 @@ static inline void count_block(struct scan *s, size_t *n_met, vaddr start,
 	s->met[*n_met].slot = slot;
 	s->met[*n_met].first = start;
 	*n_met += is_first;
-	if (!(mix(start) & slot->mask))
+	if (!(looked_hash(start) & slot->mask))
 		sample(s, slot, start);
 }
 
@@ -418,11 +399,21 @@ static void trim_block(struct scan *s, vaddr start, vaddr end,
 
 /* ---- the scan ---- */
 
+static void count_role(struct scan *s, vaddr start, vaddr end,
+		       enum free_role role)
+{
+	s->a->role[role].bytes += end - start;
+	if (role == FREE_PAGES)
+		s->a->role[role].stored += space_stored(s->sp, start, end);
+}
+
 static void scan_block(struct scan *s, vaddr start, vaddr end,
 		       enum block_state state)
 {
 	if (start >= end)
 		return;
+	if (s->roles && block_state_free(state))
+		count_role(s, start, end, s->roles[state]);
 	if (state == BLOCK_CACHED)
 		s->a->cached_bytes += end - start;
 	if (state == BLOCK_CACHED || state == BLOCK_OVERHEAD)
@@ -475,6 +466,7 @@ static void scan_extent(struct scan *s, const struct heap_extent *x)
 	s->a = &s->f->arenas[x->arena];
 	before = s->a->free.bytes;
 	s->trims = !strcmp(s->h->allocators[a->allocator].name, "glibc");
+	s->roles = s->h->allocators[a->allocator].roles;
 	for (size_t w = 0; w < x->n_words; w++)
 		scan_word(s, w);
 	close_run(s);
@@ -525,52 +517,6 @@ static int most_bytes_first(const void *a, const void *b)
 	return (x->pin.state > y->pin.state) - (x->pin.state < y->pin.state);
 }
 
-/* Keep the most frequent looks; the order of equal ones is that of address. */
-static void keep_looks(struct fragment_pin *pin, const struct look *looks,
-		       const uint32_t *seen, size_t n)
-{
-	bool taken[SAMPLES] = { false };
-
-	for (int i = 0; i < FRAGMENT_LOOKS; i++) {
-		size_t best = n;
-
-		for (size_t k = 0; k < n; k++)
-			if (!taken[k] && (best == n || seen[k] > seen[best]))
-				best = k;
-		if (best == n)
-			return;
-		taken[best] = true;
-		pin->looks[i] = looks[best];
-		pin->seen[i] = seen[best];
-	}
-}
-
-static void look_at_samples(struct scan *s, struct kind *k)
-{
-	struct look looks[SAMPLES];
-	uint32_t seen[SAMPLES];
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < k->n_samples; i++) {
-		struct block b;
-		struct look look;
-		size_t j = 0;
-
-		if (!heap_find(s->h, k->sample[i], &b))
-			continue;
-		look = usage_look(s->sp, s->h, &b);
-		k->pin.looked++;
-		while (j < n && !look_alike(&looks[j], &look))
-			j++;
-		if (j == n) {
-			looks[n] = look;
-			seen[n++] = 0;
-		}
-		seen[j]++;
-	}
-	keep_looks(&k->pin, looks, seen, n);
-}
-
 static void make_pins(struct scan *s)
 {
 	struct fragment *f = s->f;
@@ -582,7 +528,7 @@ static void make_pins(struct scan *s)
 		struct kind *k = &s->kinds[i];
 
 		if (i < LOOKED_PINS && k->pin.state != BLOCK_OVERHEAD)
-			look_at_samples(s, k);
+			looked_at(&k->pin.looked, &k->sample, s->sp, s->h);
 		MEM_PUSH(f->pins, f->n_pins, f->cap_pins) = k->pin;
 	}
 }
@@ -604,6 +550,7 @@ void fragment_init(struct fragment *f, struct space *sp, struct heap *h)
 			scan_extent(s, &h->extents[i]);
 	add_up(f, h);
 	make_pins(s);
+	spans_init(&f->spans, sp, h);
 	free(s->kinds);
 	free(s);
 }
@@ -612,5 +559,6 @@ void fragment_fini(struct fragment *f)
 {
 	free(f->arenas);
 	free(f->pins);
+	spans_fini(&f->spans);
 	*f = (struct fragment){ 0 };
 }

@@ -19,6 +19,8 @@
 #ifndef ANALYSIS_FRAGMENT_H
 #define ANALYSIS_FRAGMENT_H
 
+#include "analysis/looked.h"
+#include "analysis/spans.h"
 #include "analysis/usage.h"
 #include "base/types.h"
 #include "corewalk/heap.h"
@@ -46,9 +48,9 @@ struct fragment_arena {
 	uint64_t below_top_bytes;	/* free, but not in a top */
 	uint64_t cached_bytes;		/* in thread caches; not in free */
 	uint64_t runs, largest_run;
+	/* By enum free_role, of allocators with spans; stored: FREE_PAGES. */
+	struct fragment_bytes role[4];
 };
-
-enum { FRAGMENT_LOOKS = 3 };
 
 /*
  * Blocks that pin pages, of one size and state.  The free bytes of a page are
@@ -63,10 +65,7 @@ struct fragment_pin {
 	uint64_t sole_pages;	/* pinned by nothing but this kind */
 	uint64_t sole_bytes;	/* free bytes in those */
 	vaddr example;		/* user address of the first such block */
-	/* What such blocks start with: most frequent first. */
-	struct look looks[FRAGMENT_LOOKS];
-	uint32_t seen[FRAGMENT_LOOKS];	/* of looked; 0 ends the list */
-	uint32_t looked;	/* blocks looked at, spread over all of them */
+	struct looked looked;	/* what they start with */
 };
 
 struct fragment {
@@ -76,6 +75,7 @@ struct fragment {
 	struct fragment_runs runs[64];	/* by log2 of the size */
 	struct fragment_pin *pins;	/* owned; largest free_bytes first */
 	size_t n_pins, cap_pins;
+	struct spans spans;
 };
 
 /* Also sets heap.arenas[].trimmable_bytes: stored ones, as Rss would show. */

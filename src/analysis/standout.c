@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "analysis/release.h"
 #include "analysis/standout.h"
 
 #include <inttypes.h>
@@ -204,6 +205,31 @@ static void pin_text(const struct fragment_pin *p, char *ret, size_t n)
 				      : "pieces of overhead";
 	snprintf(ret, n, "%" PRIu64 " %s of %s%" PRIu64 " bytes", p->blocks,
 		 what, p->size >= USAGE_EXACT ? "at least " : "", p->size);
+}
+
+/* Of the allocator whose call would release most. */
+static struct release largest_release(const struct judge *j)
+{
+	struct release best = { 0 }, r;
+
+	for (size_t i = 0; i < j->in->heap->n_allocators; i++)
+		if (release_of(j->in->fragment, j->in->heap, (uint32_t)i,
+			       &r) && r.bytes > best.bytes)
+			best = r;
+	return best;
+}
+
+static void rule_release(struct judge *j)
+{
+	struct release r = largest_release(j);
+
+	if (is_much(j, r.bytes))
+		standout_add(j->s, "releasable", r.bytes,
+			     "%s of the free memory are whole pages that %s "
+			     "keeps: %s would release it.",
+			     size(r.bytes).text,
+			     j->in->heap->allocators[r.allocator].name,
+			     r.call);
 }
 
 static void rule_pinned(struct judge *j)
@@ -487,6 +513,23 @@ static void advise_trim(struct judge *j)
 		 pid);
 }
 
+static void advise_release(struct judge *j)
+{
+	struct release r = largest_release(j);
+	struct standout_advice *a = add_advice(j, "release");
+
+	if (r.setting)
+		set_text(&a->text, "Call %s after a peak, or start the "
+			 "program with %s in its environment.", r.call,
+			 r.setting);
+	else
+		set_text(&a->text, "Call %s after a peak.", r.call);
+	set_text(&a->reason, "It would release %s of whole free pages now; "
+		 "malloc_trim(3) does not reach the memory of %s.",
+		 size(r.bytes).text,
+		 j->in->heap->allocators[r.allocator].name);
+}
+
 static void advise_arenas(struct judge *j)
 {
 	struct standout_advice *a = add_advice(j, "arenas");
@@ -568,6 +611,7 @@ static void advise(struct judge *j)
 	} rows[] = {
 		{ many ? j->thread_free : 0, advise_arenas },
 		{ f->total.trimmable.stored, advise_trim },
+		{ largest_release(j).bytes, advise_release },
 		{ f->n_pins ? f->total.pinned_bytes : 0, advise_pinned },
 		{ j->in->where->row[WHERE_ANONYMOUS].stored,
 		  advise_elsewhere },
@@ -603,9 +647,10 @@ static void say_nothing(struct judge *j)
 void standout_init(struct standout *s, const struct standout_input *in)
 {
 	static void (*const rules[])(struct judge *) = {
-		rule_damage, rule_undecoded, rule_trimmable, rule_pinned,
-		rule_anonymous, rule_cached, rule_arenas, rule_stacks,
-		rule_data, rule_untouched, rule_swapped, rule_one_size,
+		rule_damage, rule_undecoded, rule_trimmable, rule_release,
+		rule_pinned, rule_anonymous, rule_cached, rule_arenas,
+		rule_stacks, rule_data, rule_untouched, rule_swapped,
+		rule_one_size,
 	};
 	struct judge j = { .s = s, .in = in, .total = in->where->total.stored };
 

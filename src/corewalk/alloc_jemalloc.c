@@ -28,6 +28,13 @@ static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_TOP] = "retained",
 };
 
+static const uint8_t roles[BLOCK_STATES] = {
+	[BLOCK_CACHED] = FREE_IN_CACHE,
+	[BLOCK_UNSORTED] = FREE_PAGES,
+	[BLOCK_UNLISTED] = FREE_PAGES,
+	[BLOCK_TOP] = FREE_RETURNED,
+};
+
 static void je_probe(struct space *sp, struct sighting *ret)
 {
 	struct je_sighting *s;
@@ -88,6 +95,7 @@ static void je_walk_all(struct space *sp, struct sighting *at,
 
 		free(evidence);
 		heap_name_states(heap, allocator, state_names);
+		heap_set_roles(heap, allocator, roles);
 		je_walk(j, heap, allocator);
 	}
 }

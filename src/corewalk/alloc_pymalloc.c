@@ -389,6 +389,8 @@ static void walk_pool(struct walk *w, vaddr at)
 		return;
 	}
 	size = class_bytes(p.size_class);
+	heap_add_span(w->heap, at + POOL_HEADER,
+		      (m->pool_bytes - POOL_HEADER) / size, size);
 	mark(w, at, BLOCK_OVERHEAD);
 	for (uint64_t off = POOL_HEADER; off < p.next_off; off += size)
 		extent_mark(w->x, at + off);
@@ -427,6 +429,10 @@ static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_UNLISTED] = "damaged",
 };
 
+static const uint8_t roles[BLOCK_STATES] = {
+	[BLOCK_TOP] = FREE_PAGES,
+};
+
 static void py_walk(struct space *sp, struct sighting *at, struct heap *heap,
 		    struct progress *progress)
 {
@@ -451,6 +457,7 @@ static void py_walk(struct space *sp, struct sighting *at, struct heap *heap,
 				       s.text);
 	str_fini(&s);
 	heap_name_states(heap, allocator, state_names);
+	heap_set_roles(heap, allocator, roles);
 	heap_add_arena(heap, allocator, m->array, "pymalloc")->claimed_bytes =
 		m->n_arenas * m->arena_bytes;
 	w.arena = (uint32_t)(heap->n_arenas - 1);

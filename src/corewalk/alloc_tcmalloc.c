@@ -28,6 +28,13 @@ static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_TOP] = "returned",
 };
 
+static const uint8_t roles[BLOCK_STATES] = {
+	[BLOCK_CACHED] = FREE_IN_CACHE,
+	[BLOCK_FAST] = FREE_IN_CACHE,
+	[BLOCK_UNSORTED] = FREE_PAGES,
+	[BLOCK_TOP] = FREE_RETURNED,
+};
+
 static void tc_probe(struct space *sp, struct sighting *ret)
 {
 	struct tc_sighting *s;
@@ -126,6 +133,7 @@ static void tc_walk_all(struct space *sp, struct sighting *at,
 
 		free(evidence);
 		heap_name_states(heap, allocator, state_names);
+		heap_set_roles(heap, allocator, roles);
 		a->claimed_bytes = t->stats.system_bytes;
 		tc_walk(t, heap, allocator, (uint32_t)(heap->n_arenas - 1));
 		tc_add_profiles(t, heap, allocator,

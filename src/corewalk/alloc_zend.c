@@ -24,6 +24,11 @@ static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_TOP] = "cached-chunk",
 };
 
+static const uint8_t roles[BLOCK_STATES] = {
+	[BLOCK_UNSORTED] = FREE_PAGES,
+	[BLOCK_TOP] = FREE_PAGES,
+};
+
 static void zend_probe(struct space *sp, struct sighting *ret)
 {
 	struct zend_sighting *s;
@@ -96,6 +101,7 @@ static void zend_walk(struct space *sp, struct sighting *at,
 	release_text(sp, release, sizeof(release));
 	allocator = heap_add_allocator(heap, "zend", release, "");
 	heap_name_states(heap, allocator, state_names);
+	heap_set_roles(heap, allocator, roles);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct zend_heap *z = &s->heaps[i];
 		struct arena *a = s->n == 1 ?

@@ -79,6 +79,7 @@ void heap_fini(struct heap *h)
 	free(h->uses);
 	free(h->cached);
 	free(h->own);
+	free(h->spans);
 	free(h->notes);
 	for (size_t i = 0; i < h->n_profiles; i++) {
 		free(h->profiles[i].samples);
@@ -104,6 +105,11 @@ void heap_name_states(struct heap *h, uint32_t allocator,
 		      const char *const *names)
 {
 	h->allocators[allocator].state_names = names;
+}
+
+void heap_set_roles(struct heap *h, uint32_t allocator, const uint8_t *roles)
+{
+	h->allocators[allocator].roles = roles;
 }
 
 void heap_add_setting(struct heap *h, uint32_t allocator, const char *name,
@@ -246,6 +252,14 @@ void heap_trim_extent(struct heap *h, size_t extent, vaddr end)
 	x->n_words = words;
 }
 
+void heap_add_span(struct heap *h, vaddr start, uint64_t n, uint64_t size)
+{
+	if (n && n * size <= UINT32_MAX)
+		MEM_PUSH(h->spans, h->n_spans, h->cap_spans) =
+			(struct heap_span){ start, (uint32_t)(n * size),
+					    (uint32_t)size };
+}
+
 void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 	       uint64_t skipped_bytes, const char *fmt, ...)
 {
@@ -292,6 +306,13 @@ static int compare_extents(const void *a, const void *b)
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct heap_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct heap_span *x = a, *y = b;
 
 	return (x->start > y->start) - (x->start < y->start);
 }
@@ -503,6 +524,8 @@ void heap_finish(struct heap *h)
 		      compare_cached);
 	if (h->n_own)
 		qsort(h->own, h->n_own, sizeof(*h->own), compare_ranges);
+	if (h->n_spans)
+		qsort(h->spans, h->n_spans, sizeof(*h->spans), compare_spans);
 	resolve_overlaps(h);
 	for (size_t i = 0; i < h->n_extents; i++)
 		tally(h, &h->extents[i]);

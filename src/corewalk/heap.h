@@ -131,11 +131,31 @@ struct setting {
 	bool is_default;	/* value is the allocator's own default */
 };
 
+/*
+ * A *span* is a run of pages that an allocator cut into blocks of one size: its
+ * pages go back only when the last of them is free.  Also called slab, run, or
+ * pool.  Sorted by start after heap_finish().
+ */
+struct heap_span {
+	vaddr start;
+	uint32_t bytes;		/* of the blocks, all that fit */
+	uint32_t size;		/* of each */
+};
+
+/* Who can have the bytes of a free block, for allocators that have spans. */
+enum free_role {
+	FREE_IN_SPAN,		/* the next request of its size */
+	FREE_IN_CACHE,		/* the same, of some threads only */
+	FREE_PAGES,		/* all: whole pages of no size class */
+	FREE_RETURNED,		/* the kernel has them: address space only */
+};
+
 struct heap_allocator {
 	const char *name;	/* static: "glibc" */
 	char *version;		/* owned: "2.35 to 2.41" */
 	char *evidence;		/* owned; one line, no newline */
 	const char *const *state_names;	/* static; see heap_name_states() */
+	const uint8_t *roles;	/* static; of states; NULL: has no spans */
 	struct setting *settings;	/* owned */
 	size_t n_settings, cap_settings;
 	uint64_t mmapped_claimed_bytes, mmapped_claimed_blocks;
@@ -206,6 +226,8 @@ struct heap {
 	size_t n_cached, cap_cached;
 	struct heap_range *own;			/* owned; sorted after finish */
 	size_t n_own, cap_own;
+	struct heap_span *spans;		/* owned; sorted after finish */
+	size_t n_spans, cap_spans;
 	struct heap_note *notes;		/* owned */
 	size_t n_notes, cap_notes;
 	uint64_t notes_dropped;			/* beyond HEAP_MAX_NOTES */
@@ -229,6 +251,8 @@ void heap_add_setting(struct heap *h, uint32_t allocator, const char *name,
  */
 void heap_name_states(struct heap *h, uint32_t allocator,
 		      const char *const *names);
+/* It has spans; its free states are enum free_role, one of BLOCK_STATES. */
+void heap_set_roles(struct heap *h, uint32_t allocator, const uint8_t *roles);
 /* The struct arena pointer is valid until the next call. */
 struct arena *heap_add_arena(struct heap *h, uint32_t allocator,
 			     vaddr addr, const char *fmt, ...)
@@ -259,6 +283,8 @@ void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 size_t heap_add_blocks(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 		       unsigned shift, unsigned user_off, unsigned overlap);
 void heap_trim_extent(struct heap *h, size_t extent, vaddr end);
+/* n blocks of size bytes each from start on, in an extent of blocks. */
+void heap_add_span(struct heap *h, vaddr start, uint64_t n, uint64_t size);
 
 static inline void extent_mark(struct heap_extent *x, vaddr start)
 {

@@ -88,6 +88,7 @@ static void mark_slab(struct walk *w, const struct je_extent *s,
 	uint64_t bitmap[JE_MAX_REGIONS / 64] = { 0 };
 	uint64_t size = w->j->size[s->class], n = s->bytes / size;
 
+	heap_add_span(w->heap, s->start, n, size);
 	space_read(w->sp, s->addr + BITMAP_OFF, bitmap, sizeof(bitmap));
 	for (uint64_t i = 0; i < n; i++) {
 		vaddr at = s->start + i * size;

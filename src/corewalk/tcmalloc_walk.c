@@ -71,6 +71,7 @@ static void mark_span(struct walk *w, const struct tc_span *s,
 	if (!s->size_class)
 		return;
 	size = w->t->size[s->size_class];
+	heap_add_span(w->heap, s->start, n, size);
 	for (uint64_t i = 1; i < n; i++)
 		extent_mark(x, s->start + i * size);
 	tail = s->start + n * size;

@@ -202,6 +202,8 @@ static void mark_pages(struct walk *w, struct zend_chunk *c,
 		} else if (kind == ZEND_LARGE) {
 			w->sum->used_bytes += (uint64_t)n * ZEND_PAGE;
 		} else {
+			heap_add_span(w->heap, at, zend_slot_count[kind],
+				      zend_slot_size[kind]);
 			for (unsigned i = 1; i < zend_slot_count[kind]; i++)
 				extent_mark(x, at + (uint64_t)i *
 					    zend_slot_size[kind]);

@@ -36,6 +36,13 @@ void build_settings(struct report *r, const struct report_input *in);
 void build_arenas(struct report *r, const struct report_input *in);
 void build_classes(struct report *r, const struct report_input *in);
 void build_fragmentation(struct report *r, const struct report_input *in);
+/* What blocks start with: two columns, the commonest and all. */
+struct looked;
+void set_looked(struct table *t, size_t first, size_t all,
+		const struct space *sp, const struct looked *looked);
+
+/* build_spans.c: fragmentation of allocators with spans */
+void build_spans(struct report *r, const struct report_input *in);
 
 /* build_types.c: what the blocks are */
 void build_types(struct report *r, const struct report_input *in);

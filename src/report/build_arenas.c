@@ -433,22 +433,22 @@ static const struct column pin_columns[P_COLUMNS] = {
 			   .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
 };
 
-static void set_words(struct table *t, const struct space *sp,
-		      const struct fragment_pin *pin)
+void set_looked(struct table *t, size_t first, size_t all,
+		const struct space *sp, const struct looked *looked)
 {
 	char text[LOOK_TEXT_MAX];
-	struct str all;
+	struct str words;
 
-	str_init(&all);
-	for (size_t i = 0; i < FRAGMENT_LOOKS && pin->seen[i]; i++) {
-		look_text(text, sp, &pin->looks[i]);
-		str_printf(&all, "%s%s", i ? "; " : "", text);
+	str_init(&words);
+	for (size_t i = 0; i < LOOKED_KINDS && looked->seen[i]; i++) {
+		look_text(text, sp, &looked->looks[i]);
+		str_printf(&words, "%s%s", i ? "; " : "", text);
 		if (!i)
-			table_set_text(t, P_FIRST, text);
+			table_set_text(t, first, text);
 	}
-	if (all.len)
-		table_set_bytes(t, P_WORDS, all.text, all.len);
-	str_fini(&all);
+	if (words.len)
+		table_set_bytes(t, all, words.text, words.len);
+	str_fini(&words);
 }
 
 static void build_pins(struct report *r, const struct report_input *in)
@@ -472,7 +472,7 @@ static void build_pins(struct report *r, const struct report_input *in)
 		table_set(t, P_SOLE_PAGES, pin->sole_pages);
 		table_set(t, P_SOLE, pin->sole_bytes);
 		table_set(t, P_EXAMPLE, pin->example);
-		set_words(t, in->sp, pin);
+		set_looked(t, P_FIRST, P_WORDS, in->sp, &pin->looked);
 	}
 }
 
@@ -481,4 +481,5 @@ void build_fragmentation(struct report *r, const struct report_input *in)
 	build_fragment_total(r, in);
 	build_runs(r, in->fragment);
 	build_pins(r, in);
+	build_spans(r, in);
 }

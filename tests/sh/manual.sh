@@ -156,6 +156,17 @@ documents() {
 		echo search.rows.type
 		printf '%s\n' types.object_bytes
 		printf 'records.rows.%s\n' record_bytes records
+		# Nor has it an allocator with spans: tests/sh/tcmalloc.sh.
+		printf '%s\n' free_levels releases spans spans_held_by
+		printf 'free_levels.%s\n' allocator span_bytes cache_bytes \
+			page_bytes page_stored_bytes returned_bytes
+		printf 'releases.%s\n' allocator bytes call setting
+		printf 'spans.%s\n' allocator size spans bytes idle_bytes \
+			unused nearly_empty to_half above_half full \
+			used_blocks used_bytes cached_blocks cached_bytes \
+			free_blocks free_bytes
+		printf 'spans_held_by.%s\n' allocator size blocks spans \
+			idle_bytes example first_words
 		# The program has no debug information: tests/sh/dwarf.sh.
 		printf 'members.%s\n' name offset value leads_to type
 		printf 'words.%s\n' offset value leads_to

@@ -27,7 +27,20 @@ told() {
 	sed -n "s/^.*$1.*= *\([0-9,]*\)\$/\1/p" dump.log | tail -n 1 | tr -d ,
 }
 
+# pools: those of each class, blocks in use and others, as it printed them last.
+pools() {
+	awk '/^class +size/ { n = 0 } NF == 5 && $1 ~ /^[0-9]+$/ { row[n++] = $0 }
+		END { for (i = 0; i < n; i++) print row[i] }' dump.log |
+	sort -n | awk '$3 { print $2, $3, $4, $5 }' >said
+	jq -r '.spans | sort_by(.size)[] | select(.allocator == "pymalloc") |
+		"\(.size) \(.spans) \(.used_blocks) \(.free_blocks)"' \
+		report.json >found
+	[ -s said ] && diff said found
+}
 exact() {
+	bytes "$1" && pools
+}
+bytes() {
 	of_python "$1" || return 1
 	used=$(told '# bytes in allocated blocks')
 	all=$(told 'bytes.arena')

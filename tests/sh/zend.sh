@@ -52,6 +52,21 @@ ok "one of everything, 2000 deep" exact kinds.php
 ok "memory limit" exact limit.php
 ok "forked child" exact forked.php
 
+# collected: what gc_mem_caches() returned in a process whose child is the core.
+collected() {
+	of_php collected.php || return 1
+	said=$(sed -n 's/^collected //p' dump.log)
+	found=$(jq '.releases[] | select(.allocator == "zend") | .bytes' \
+		report.json)
+	echo "PHP collects $said, found $found"
+	[ "$said" ] && [ "$said" -gt 1000000 ] && [ "$said" = "$found" ]
+}
+if [ "$core_writer" = kernel ]; then
+	ok "gc_mem_caches() releases what was said" collected
+else
+	skip "gc_mem_caches() releases what was said" "cores of forks only"
+fi
+
 # no_zend: the engine hands everything to malloc.
 no_zend() {
 	USE_ZEND_ALLOC=0 of_php objects.php || return 1

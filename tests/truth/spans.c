@@ -3,7 +3,10 @@
  * spans OUT WORKLOAD SEED: a heap under whatever malloc is preloaded.  Writes
  * each live block ("B address requested usable"), each address that was freed
  * and not handed out again ("F address"), and what the allocator itself says
- * is in use ("A bytes"), then dies by SIGABRT.
+ * is in use ("A bytes"), is in whole free pages, and was given back ("P kept
+ * returned"), and has in spans: "S size spans taken" of jemalloc's size
+ * classes, taken being blocks that are not free in their slab, "C size free"
+ * of tcmalloc's, free being in spans and caches.  Then dies by SIGABRT.
  *
  * Workloads: one (a thread), many (8 threads, three have ended, blocks freed
  * by others), empty (nearly all freed again), large (blocks of many pages),
@@ -152,6 +155,67 @@ static size_t account(void)
 	return value;
 }
 
+static size_t ask(const char *name)
+{
+	size_t value = 0, n = sizeof(value);
+	unsigned narrow = 0;
+
+	if (mallctl(name, &value, &n, NULL, 0)) {
+		n = sizeof(narrow);
+		if (!mallctl(name, &narrow, &n, NULL, 0))
+			value = narrow;
+	}
+	return value;
+}
+
+static size_t ask_bin(const char *before, unsigned bin, const char *behind)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s.%u.%s", before, bin, behind);
+	return ask(name);
+}
+
+/* 4096 stands for all arenas. */
+static void tell_jemalloc(FILE *f)
+{
+	unsigned n = (unsigned)ask("arenas.nbins");
+
+	fprintf(f, "P %zu %zu\n", (ask("stats.arenas.4096.pdirty") +
+				   ask("stats.arenas.4096.pmuzzy")) *
+		ask("arenas.page"), ask("stats.retained"));
+	for (unsigned i = 0; i < n; i++)
+		fprintf(f, "S %zu %zu %zu\n",
+			ask_bin("arenas.bin", i, "size"),
+			ask_bin("stats.arenas.4096.bins", i, "curslabs"),
+			ask_bin("stats.arenas.4096.bins", i, "curregs"));
+}
+
+static void tell_tcmalloc(FILE *f)
+{
+	static char text[1 << 16];
+	int (*property)(const char *, size_t *) = dlsym(RTLD_DEFAULT,
+		"MallocExtension_GetNumericProperty");
+	void (*stats)(char *, int) = dlsym(RTLD_DEFAULT,
+		"MallocExtension_GetStats");
+	size_t kept = 0, returned = 0;
+
+	if (!property || !stats)
+		return;
+	property("tcmalloc.pageheap_free_bytes", &kept);
+	property("tcmalloc.pageheap_unmapped_bytes", &returned);
+	fprintf(f, "P %zu %zu\n", kept, returned);
+	stats(text, sizeof(text));
+	for (char *line = strtok(text, "\n"); line;
+	     line = strtok(NULL, "\n")) {
+		unsigned class, size, n;
+
+		if (sscanf(line, "class %u [ %u bytes ] : %u objs", &class,
+			   &size, &n) == 3)
+			fprintf(f, "C %u %u\n", size, n);
+	}
+}
+
 static int by_address(const void *a, const void *b)
 {
 	const uintptr_t *x = a, *y = b;
@@ -208,6 +272,10 @@ int main(int argc, char **argv)
 		mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 	tell(f);
 	fprintf(f, "A %zu\n", account());
+	if (mallctl)
+		tell_jemalloc(f);
+	else
+		tell_tcmalloc(f);
 	fflush(f);
 	abort();
 }

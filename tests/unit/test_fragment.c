@@ -94,9 +94,9 @@ TEST(one_block_pins_each_page)
 		CHECK_U64(p->free_bytes, 4 * 0xf00);
 		CHECK_U64(p->sole_pages, 4);
 		CHECK_U64(p->example, HEAP + 16);
-		CHECK_U64(p->looked, 4);
-		CHECK_U64(p->seen[0], 4);
-		look_text(text, w.sp, &p->looks[0]);
+		CHECK_U64(p->looked.looked, 4);
+		CHECK_U64(p->looked.seen[0], 4);
+		look_text(text, w.sp, &p->looked.looks[0]);
 		CHECK_STR(text, "bytes 0xa1");
 	}
 	end(&w);
@@ -285,6 +285,7 @@ TEST(other_allocators_have_no_trim)
 TEST(looks_of_many_blocks)
 {
 	struct world w;
+	const struct looked *l;
 	unsigned n = 0;
 
 	begin(&w, "glibc main");
@@ -295,13 +296,12 @@ TEST(looks_of_many_blocks)
 	}
 	finish(&w);
 	CHECK_U64(w.f.pins[0].blocks, n);
-	CHECK(w.f.pins[0].looked >= 16 && w.f.pins[0].looked <= 64);
+	l = &w.f.pins[0].looked;
+	CHECK(l->looked >= 16 && l->looked <= 64);
 	/* Three in four, although they come in step. */
-	CHECK_NEAR((double)w.f.pins[0].seen[0] / w.f.pins[0].looked, 0.75,
-		   0.25);
-	CHECK_U64(w.f.pins[0].seen[0] + w.f.pins[0].seen[1],
-		  w.f.pins[0].looked);
-	CHECK(w.f.pins[0].seen[1] > 0);
+	CHECK_NEAR((double)l->seen[0] / l->looked, 0.75, 0.25);
+	CHECK_U64(l->seen[0] + l->seen[1], l->looked);
+	CHECK(l->seen[1] > 0);
 	CHECK_U64(w.f.total.pinned_pages, SIZE / 4096);
 	CHECK_U64(w.f.total.pinned_bytes, n * 0xc0);
 	end(&w);
