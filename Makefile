@@ -17,7 +17,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk alloc_jemalloc \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc
-ANALYSIS = stored stack backtrace usage residency where looked spans fragment release abortmsg fill damage standout \
+ANALYSIS = stored stack backtrace usage residency heat where looked spans fragment release abortmsg fill damage standout \
 	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
@@ -31,7 +31,7 @@ REPORT = out table text json csv filter blocks block_rows build_target build_thr
 	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_words build_at estimate report \
 	saved compare compare_build compare_say \
 	frames sites calls build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
-TUI = screen keys term view page side draw actions script tui
+TUI = screen keys heat term view page side draw actions script tui
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
 	cmd_trace_open cmd_trace cmd_record cmd_tui
 

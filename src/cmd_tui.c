@@ -154,6 +154,14 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 	return report_build(r, &run->subject.input, err);
 }
 
+static void picture(void *context, vaddr from, uint64_t size,
+		    struct heat_cell *ret, size_t n)
+{
+	const struct subject *s = &((struct run *)context)->subject;
+
+	heat_cells(s->sp, &s->heap, from, size, ret, n);
+}
+
 /* A list of blocks says what they are; the rest if it is asked for. */
 static const struct report_input *list_blocks(void *context,
 					      const char *expr)
@@ -281,10 +289,11 @@ static bool play(struct run *run, const struct tui_source *source,
 
 static int show(struct run *run, struct err *err)
 {
+	struct heat_source heat = { .cells = picture, .context = run };
 	const struct tui_source source = {
 		.kind = &report_analyze, .views = core_views,
 		.n_views = CORE_VIEWS, .context = run, .build = build,
-		.blocks = list_blocks,
+		.blocks = list_blocks, .heat = &heat,
 	};
 	bool ok = run->args.script || term_check(err);
 
@@ -292,6 +301,7 @@ static int show(struct run *run, struct err *err)
 	run->utf8 = !run->args.ascii &&
 		    !strcmp(nl_langinfo(CODESET), "UTF-8");
 	ok = ok && open_target(run, err);
+	heat.pages_known = ok && space_pages_known(run->subject.sp);
 	progress_fini(&run->progress);
 	if (ok)
 		ok = run->args.script ? play(run, &source, err)

@@ -24,6 +24,14 @@ void tui_lay_out(struct tui *t, struct page *p)
 	page_lay_out(p, &look);
 }
 
+struct page *tui_new_page(struct tui *t, const char *name, unsigned sections)
+{
+	struct page *p = mem_zalloc(sizeof(*p));
+
+	page_init(p, name, t->source->kind, sections);
+	return p;
+}
+
 static struct page *refuse(struct tui *t, struct page *p,
 			   const struct err *err)
 {
@@ -36,10 +44,9 @@ static struct page *refuse(struct tui *t, struct page *p,
 struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 			   vaddr at)
 {
-	struct page *p = mem_zalloc(sizeof(*p));
+	struct page *p = tui_new_page(t, name, sections);
 	struct err err = { .kind = ERR_NONE };
 
-	page_init(p, name, t->source->kind, sections);
 	p->at = at;
 	if (!t->source->build(t->source->context, &p->report, at, &err))
 		return refuse(t, p, &err);
@@ -49,12 +56,11 @@ struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 
 struct page *tui_make_blocks(struct tui *t, const char *filter)
 {
-	struct page *p = mem_zalloc(sizeof(*p));
+	struct page *p = tui_new_page(t, "Blocks", 0);
 	struct err err = { .kind = ERR_NONE };
 	const struct report_input *in =
 		t->source->blocks(t->source->context, filter);
 
-	page_init(p, "Blocks", t->source->kind, 0);
 	str_adds(&p->filter, filter);
 	if (!page_list_blocks(p, in, &err))
 		return refuse(t, p, &err);
@@ -91,12 +97,32 @@ bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 
 /* ---- the row under the cursor ---- */
 
+/* The blocks of the cell under a picture's cursor. */
+static void enter_cell(struct tui *t, const struct heat *h)
+{
+	AUTO_FREE char *filter = mem_printf("address>=0x%" PRIx64
+					    " address<0x%" PRIx64,
+					    h->at, h->at + h->size);
+
+	tui_push_blocks(t, filter);
+}
+
+static void show_picture(struct tui *t, vaddr start, vaddr end)
+{
+	struct page *p = tui_new_page(t, "Map", 0);
+
+	p->heat = heat_new(start, end);
+	push(t, p);
+}
+
 void tui_enter(struct tui *t)
 {
 	struct page_part *part;
 	const struct cell *row = page_row(tui_active(t), &part);
 	struct goal goal;
 
+	if (tui_active(t)->heat)
+		enter_cell(t, tui_active(t)->heat);
 	if (!row)
 		return;
 	goal_init(&goal);
@@ -119,6 +145,9 @@ void tui_enter(struct tui *t)
 			tui_push_sections(t, "Address", 1u << SECTION_AT,
 					  goal.addr);
 		break;
+	case GOAL_PICTURE:
+		show_picture(t, goal.addr, goal.end);
+		break;
 	}
 	goal_fini(&goal);
 }
@@ -131,8 +160,7 @@ void tui_show_row(struct tui *t)
 
 	if (!row)
 		return;
-	p = mem_zalloc(sizeof(*p));
-	page_init(p, "Row", t->source->kind, 0);
+	p = tui_new_page(t, "Row", 0);
 	page_show_row(p, part->table, row);
 	tui_lay_out(t, p);
 	push(t, p);

@@ -138,6 +138,11 @@ static void draw_pane(struct tui *t, const struct pane *pane)
 	int rows = t->screen.h - TOP - BELOW;
 	struct str s;
 
+	if (p->heat) {
+		heat_draw(p->heat, t->source->heat, &t->screen, TOP, pane->x,
+			  rows, pane->active);
+		return;
+	}
 	page_scroll(p, rows);
 	str_init(&s);
 	/* The rows that are made now decide how wide columns are. */
@@ -267,10 +272,13 @@ static void draw_prompt(struct tui *t)
 
 static void draw_foot(struct tui *t)
 {
-	const char *text = t->mode == TUI_PAGE
-		? "Enter open  Left back  / search  f filter  s sort  "
-		  "e export  ? help  q quit"
-		: "Up Down scroll, any other key closes this";
+	const char *text = t->mode != TUI_PAGE
+		? "Up Down scroll, any other key closes this"
+		: tui_active(t)->heat
+		? "arrows cell  + - magnify  z use or memory  Enter blocks  "
+		  "Backspace back"
+		: "Enter open  Left back  / search  f filter  s sort  "
+		  "e export  ? help  q quit";
 
 	if (t->mode == TUI_PROMPT) {
 		draw_prompt(t);

@@ -39,6 +39,7 @@ void page_fini(struct page *p)
 	report_fini(&p->report);
 	str_fini(&p->filter);
 	free(p->columns);
+	heat_free(p->heat);
 	if (!p->is_blocks)
 		return;
 	block_rows_free(p->blocks);

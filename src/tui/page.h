@@ -12,6 +12,7 @@
 
 #include "report/blocks.h"
 #include "report/report.h"
+#include "tui/heat.h"
 #include "tui/screen.h"
 
 struct page_line {
@@ -45,6 +46,7 @@ struct page {
 	uint64_t cursor, top;	/* lines */
 	struct str filter;	/* as typed; empty: none */
 	struct column *columns;	/* owned; of page_show_row(); or NULL */
+	struct heat *heat;	/* owned; a picture in place of tables */
 	/* The list of blocks: */
 	bool is_blocks;
 	struct block_rows *blocks;	/* owned */

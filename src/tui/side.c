@@ -11,7 +11,11 @@
 
 int tui_page_width(const struct tui *t)
 {
-	return t->screen.w < TUI_SPLIT ? t->screen.w : t->screen.w * 5 / 9;
+	const struct page *p = tui_page(t);
+
+	if (t->screen.w < TUI_SPLIT || !p || p->heat || p->columns)
+		return t->screen.w;
+	return t->screen.w * 5 / 9;
 }
 
 static int side_width(const struct tui *t)
@@ -28,15 +32,6 @@ void tui_drop_side(struct tui *t)
 	t->in_side = false;
 }
 
-static struct page *new_page(struct tui *t, const char *name,
-			     unsigned sections)
-{
-	struct page *p = mem_zalloc(sizeof(*p));
-
-	page_init(p, name, t->source->kind, sections);
-	return p;
-}
-
 static bool shows_goal(struct tui *t, const struct goal *goal,
 		       struct page **ret)
 {
@@ -47,7 +42,7 @@ static bool shows_goal(struct tui *t, const struct goal *goal,
 	if ((!address && goal->kind != GOAL_SECTIONS) ||
 	    (address && goal->addr == tui_page(t)->at))
 		return false;
-	p = new_page(t, address ? "Address" : goal->name,
+	p = tui_new_page(t, address ? "Address" : goal->name,
 		     address ? 1u << SECTION_AT : goal->sections);
 	p->at = address ? goal->addr : 0;
 	p->options.glance = true;
@@ -74,8 +69,11 @@ static void make_side(struct tui *t)
 	goal_init(&goal);
 	if (t->source->blocks)
 		view_goal(part->table, row, &goal);
-	if (!shows_goal(t, &goal, &t->side)) {
-		t->side = new_page(t, "Row", 0);
+	if (goal.kind == GOAL_PICTURE) {
+		t->side = tui_new_page(t, "Map", 0);
+		t->side->heat = heat_new(goal.addr, goal.end);
+	} else if (!shows_goal(t, &goal, &t->side)) {
+		t->side = tui_new_page(t, "Row", 0);
 		page_show_row(t->side, part->table, row);
 	}
 	goal_fini(&goal);
@@ -84,7 +82,7 @@ static void make_side(struct tui *t)
 
 struct page *tui_side(struct tui *t)
 {
-	if (t->screen.w < TUI_SPLIT) {
+	if (tui_page_width(t) == t->screen.w) {
 		tui_drop_side(t);
 		return NULL;
 	}

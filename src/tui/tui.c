@@ -193,6 +193,8 @@ static void act(struct tui *t, enum action action, int code)
 	struct page *p = tui_active(t);
 	int h = page_height(t);
 
+	if (p->heat && heat_key(p->heat, action, code))
+		return;
 	switch (action) {
 	case DO_UP: page_move(p, -1); break;
 	case DO_DOWN: page_move(p, 1); break;
@@ -224,6 +226,10 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_QUIT: go_out(t, true); break;
 	case DO_LEAVE:
 	case DO_INTERRUPT: t->done = true; break;
+	case DO_OPEN:
+	case DO_CLOSE:
+	case DO_OPEN_ALL:
+	case DO_HEAT: tui_say(t, false, "not on this page"); break;
 	case DO_NOTHING: break;
 	}
 }

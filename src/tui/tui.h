@@ -26,6 +26,8 @@ struct tui_source {
 	 */
 	bool (*build)(void *context, struct report *r, vaddr at,
 		      struct err *err);
+	/* For pictures of mappings; or NULL. */
+	const struct heat_source *heat;
 	/* What blocks can be listed from, with what a filter asks for. */
 	const struct report_input *(*blocks)(void *context, const char *filter);
 };
@@ -55,6 +57,7 @@ struct tui {
 	uint64_t side_line;		/* of the page, whose it is */
 	bool in_side;			/* keys go there */
 	bool exact, no_bars, utf8;
+	bool residency;			/* pictures show it */
 	bool redraw;			/* all of it */
 	bool done;
 };
@@ -102,6 +105,7 @@ struct page *tui_side(struct tui *t);
 /* The page has changed. */
 void tui_drop_side(struct tui *t);
 
+struct page *tui_new_page(struct tui *t, const char *name, unsigned sections);
 /* Built and laid out; else NULL, and the message says why. */
 struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 			   vaddr at);

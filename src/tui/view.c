@@ -16,7 +16,7 @@ const struct view core_views[CORE_VIEWS] = {
 	  BIT(SECTION_ARENAS) | BIT(SECTION_CLASSES) },
 	{ "Types", "what the blocks are", BIT(SECTION_TYPES) },
 	{ "Blocks", "all blocks, one a line", 0 },
-	{ "Map", "mappings, and what of them is there",
+	{ "Map", "mappings; Enter draws one",
 	  BIT(SECTION_MAPPINGS) | BIT(SECTION_RESIDENCY) },
 	{ "Retainers", "who keeps the memory alive",
 	  BIT(SECTION_RETAINERS) },
@@ -166,6 +166,20 @@ static bool leads_to_blocks(const struct table *t, const struct cell *row,
 	return ok;
 }
 
+static bool leads_to_picture(const struct table *t, const struct cell *row,
+			     struct goal *ret)
+{
+	const struct cell *start = known_cell(t, row, "address");
+	const struct cell *end = known_cell(t, row, "end");
+
+	if (!is_of(t, "mappings") || !start || !end || end->u <= start->u)
+		return false;
+	ret->kind = GOAL_PICTURE;
+	ret->addr = start->u;
+	ret->end = end->u;
+	return true;
+}
+
 /* A member whose value is a pointer. */
 static bool leads_to_member(const struct table *t, const struct cell *row,
 			    struct goal *ret)
@@ -187,7 +201,7 @@ static bool leads_to_member(const struct table *t, const struct cell *row,
 void view_goal(const struct table *t, const struct cell *row, struct goal *ret)
 {
 	if (leads_to_page(t, row, ret) || leads_to_blocks(t, row, ret) ||
-	    leads_to_member(t, row, ret))
+	    leads_to_member(t, row, ret) || leads_to_picture(t, row, ret))
 		return;
 	for (size_t i = 0; i < countof(address_keys); i++) {
 		int k = column_find(t->columns, t->n_columns, address_keys[i]);

@@ -22,6 +22,7 @@ enum goal_kind {
 	GOAL_SECTIONS,		/* a page of these */
 	GOAL_BLOCKS,		/* those that match a filter */
 	GOAL_ADDRESS,		/* what is there */
+	GOAL_PICTURE,		/* of the mapping from addr to end */
 };
 
 struct goal {
@@ -29,7 +30,7 @@ struct goal {
 	const char *name;	/* static; of the page */
 	unsigned sections;
 	struct str filter;	/* owned */
-	vaddr addr;
+	vaddr addr, end;
 };
 
 void goal_init(struct goal *g);

@@ -171,6 +171,38 @@ ok "bars" sh -c '! grep -q "##" screen'
 ok "all columns of a row" shows '3i' '^   object_bytes  *120$'
 ok "an unknown key says so" shows '~' 'that key does nothing'
 
+# ---- the picture of a mapping ----
+
+ok "map: Enter draws a mapping" \
+	shows '5<Tab><Enter>' 'A CELL IS 4.0K$'
+# 3000 bytes of each of the last blocks are used: a full cell.
+ok "map: what is in use" shows '5<Tab><Enter>' '^ *[0-9a-f]{12}  [#*]{32}'
+cells() {
+	shows "5<Tab><Enter>$1" "$2"
+}
+ok "map: the cell's blocks" cells '<Down><Enter>' \
+	'filter: address>=0x[0-9a-f]+ address<0x[0-9a-f]+'
+ok "map: magnified" cells '++' 'A CELL IS 1.0K$'
+ok "map: and back" cells '++--' 'A CELL IS 4.0K$'
+ok "map: residency" cells z '^ in the file: - <25%'
+ok "map: arrows move, Backspace leaves" cells '<Left><Right>h<Backspace>' \
+	'^ MAPPINGS'
+
+# ---- wide screens ----
+
+# wide KEYS RE: on a screen that is split.
+wide() {
+	shows ":size 120x40\n$1" "$2"
+}
+ok "wide: a row's columns" wide 2 '[|] > name  *glibc main$'
+ok "wide: a block and what it holds" wide '3<Enter>' '[|]   next  *0  0x'
+ok "wide: its members lead on" \
+	wide '3<Enter><Tab><Tab><Down><Enter>' '^   of type  *char'
+ok "wide: and back to the list" \
+	wide '3<Enter><Tab><Tab><Left><Down>' '^ > 0x.* 128 .*[|]   what it is'
+ok "wide: Enter's page of a sentence" wide '<Tab><Down><Down>' '[|] LEAKED'
+ok "wide: a picture" wide '5<Tab>' '[|] 0x[0-9a-f]* .* A CELL IS'
+
 # ---- what is written ----
 
 # equals FILE SECTION VIEW OPTION...
