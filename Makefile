@@ -21,14 +21,15 @@ ANALYSIS = stored stack backtrace usage residency heat where looked spans fragme
 	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
-	census_scan census_name php census
+	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view \
+	php census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
 	trace_import trace_heaptrack trace_memtrace maps live lifetimes timeline pauses pauses_read size_class models filters replay sizes rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
-	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_types sample build_sample build_find build_members build_words build_at estimate report \
+	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_php build_types sample build_sample build_find build_members build_words build_at estimate report \
 	saved compare compare_build compare_say \
 	frames sites calls build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
 TUI = screen keys heat term view page side draw actions script tui

@@ -42,8 +42,8 @@ static const struct option pid_option[] = {
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, types, allocators, "
 	  "arenas,\nleaks, retainers, strings, duplicates, patterns,\n"
-	  "classes, fragmentation, residency, threads,\nmappings, modules, "
-	  "settings, findings, all",
+	  "php, classes, fragmentation, residency, threads,\nmappings, "
+	  "modules, settings, findings, all",
 	  OPTION_VALUE, ARG(report.only) },
 };
 
@@ -402,6 +402,11 @@ static void analyse(struct run *run)
 		subject_duplicates(s, &run->progress);
 	if (run->options.sections >> SECTION_PATTERNS & 1)
 		subject_patterns(s, &run->progress);
+	if (run->options.sections & (1u << SECTION_PHP |
+				     1u << SECTION_STANDOUT))
+		subject_php(s, run->args.report.only &&
+			    run->options.sections >> SECTION_PHP & 1,
+			    &run->progress);
 	if (run->pattern)
 		subject_search(s, run->pattern, run->search_in,
 			       run->search_limit, &run->progress);

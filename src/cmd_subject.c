@@ -63,6 +63,8 @@ void subject_init(struct subject *s)
 
 void subject_fini(struct subject *s)
 {
+	if (s->input.php)
+		php_view_fini(&s->php);
 	if (s->input.search)
 		search_fini(&s->search);
 	if (s->input.periods)
@@ -404,6 +406,21 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 	s->input.census = &s->census;
 	if (s->input.reach)
 		reach_group_types(&s->reach, &s->heap, &s->census.types);
+}
+
+void subject_php(struct subject *s, bool asked, struct progress *p)
+{
+	struct census_input in;
+
+	if (!php_present(&s->heap) ||
+	    (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY))
+		return;
+	if (!census_ready(s, &in, p)) {
+		s->input.census_refused = asked;
+		return;
+	}
+	php_view_init(&s->php, s->sp, &s->heap, in.ix, p);
+	s->input.php = &s->php;
 }
 
 void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,

@@ -12,6 +12,7 @@
 #include "analysis/dup_blocks.h"
 #include "analysis/fragment.h"
 #include "analysis/period.h"
+#include "analysis/php_view.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
 #include "analysis/residency.h"
@@ -75,6 +76,7 @@ struct subject {
 	struct periods periods;
 	struct tails tails;
 	struct search search;
+	struct php_view php;
 	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
 };
@@ -130,6 +132,11 @@ void subject_strings(struct subject *s, bool asked, struct progress *p);
 void subject_duplicates(struct subject *s, struct progress *p);
 /* What large blocks hold, and what is unused of all; after subject_where(). */
 void subject_patterns(struct subject *s, struct progress *p);
+/*
+ * What PHP programs hold, if there are any; after subject_reach(), whose index
+ * it shares.  Without being asked for heaps as above.
+ */
+void subject_php(struct subject *s, bool asked, struct progress *p);
 /* Where a pattern is; at most limit places are kept. */
 void subject_search(struct subject *s, const struct search_pattern *pattern,
 		    enum search_in in, size_t limit, struct progress *p);

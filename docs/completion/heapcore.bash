@@ -29,7 +29,7 @@ _heapcore()
 		--allocator= --color= --script= --size= --ascii"
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout types allocators arenas leaks retainers
-		strings duplicates patterns
+		strings duplicates patterns php
 		classes fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||

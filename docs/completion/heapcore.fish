@@ -12,7 +12,7 @@ set -l watch "__fish_seen_subcommand_from watch"
 set -l common "__fish_seen_subcommand_from analyze diff record \
 	replay snapshot trace tui watch"
 set -l sections all where standout types allocators arenas leaks \
-	retainers strings duplicates patterns \
+	retainers strings duplicates patterns php \
 	classes fragmentation residency threads mappings modules settings findings
 
 complete -c heapcore -n "not $common" -f -a analyze \

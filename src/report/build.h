@@ -62,6 +62,9 @@ void build_strings(struct report *r, const struct report_input *in);
 void build_duplicates(struct report *r, const struct report_input *in);
 void build_patterns(struct report *r, const struct report_input *in);
 
+/* build_php.c: what a PHP program holds */
+void build_php(struct report *r, const struct report_input *in);
+
 /* build_search.c: where a pattern is */
 void build_search(struct report *r, const struct report_input *in);
 

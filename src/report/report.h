@@ -67,6 +67,7 @@ enum section {
 	SECTION_STRINGS,
 	SECTION_DUPLICATES,
 	SECTION_PATTERNS,
+	SECTION_PHP,
 	SECTION_CLASSES,
 	SECTION_SAMPLE,		/* with --sample only */
 	SECTION_FRAGMENTATION,
@@ -81,7 +82,7 @@ enum section {
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 25 };
+enum { SECTIONS = 26 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -127,6 +128,7 @@ struct dup_blocks;
 struct periods;
 struct tails;
 struct search;
+struct php_view;
 
 /* What the report is made of; at NULL: no --at. */
 struct report_input {
@@ -155,6 +157,7 @@ struct report_input {
 	const struct periods *periods;	/* NULL: not asked for */
 	const struct tails *tails;	/* with them */
 	const struct search *search;	/* NULL: not asked for */
+	const struct php_view *php;	/* NULL: not looked for, no PHP */
 	bool heap_found;	/* an allocator was found */
 };
 

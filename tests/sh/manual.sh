@@ -126,6 +126,8 @@ documents() {
 		done
 		printf '%s\n' where.resident_share advice.command
 	fi
+	# There is no PHP here: tests/sh/php.sh.
+	grep '^php' manual
 	for core in core.1234 core.damaged core.twice; do
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1

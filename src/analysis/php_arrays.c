@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/php_arrays.h"
+
+#include <stdlib.h>
+
+#include "analysis/php_names.h"
+#include "base/mem.h"
+
+/* Rows by place; more places than this are not told apart. */
+enum { MAX_PLACES = 1 << 20 };
+
+struct places {
+	uint64_t *of;			/* owned: place by node */
+	uint64_t *keys;			/* owned: hash table of places */
+	struct php_array_row *rows;	/* owned: the same */
+	size_t n, n_slots;
+};
+
+static uint64_t mix(uint64_t place, uint64_t step)
+{
+	uint64_t h = (place ^ step) * UINT64_C(0xff51afd7ed558ccd);
+
+	return (h ^ h >> 31) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+}
+
+/* Which property leads to the child; dynamic ones are one place. */
+static uint64_t property(struct php_graph *g, vaddr object, vaddr child)
+{
+	const struct php_class *c;
+	uint64_t entry, value;
+
+	if (!space_u64(g->sp, object + PHP_OBJECT_CLASS, &entry))
+		return 0;
+	c = php_class_at(g, entry);
+	for (uint32_t i = 0; c && i < c->n_props && php_pay(g, 1); i++)
+		if (space_u64(g->sp, object + PHP_OBJECT_BYTES +
+			      (uint64_t)i * PHP_ZVAL, &value) &&
+		    value == child)
+			return mix(entry, i);
+	return mix(entry, UINT32_MAX);
+}
+
+/* Parents come before their children. */
+static void find_places(struct places *p, struct php_graph *g)
+{
+	p->of = mem_zalloc((g->n + 1) * sizeof(*p->of));
+	for (uint32_t i = 1; i < g->n; i++) {
+		const struct php_node *node = &g->nodes[i];
+		uint32_t up = node->parent;
+		uint64_t step = 0;
+
+		if (!up || up & PHP_ROOT_BIT) {
+			p->of[i] = mix(up, node->kind);
+			continue;
+		}
+		if (g->nodes[up].kind == PHP_KIND_REFERENCE) {
+			p->of[i] = p->of[up];
+			continue;
+		}
+		if (g->nodes[up].kind == PHP_KIND_OBJECT)
+			step = property(g, g->nodes[up].addr, node->addr);
+		p->of[i] = mix(p->of[up], step);
+	}
+}
+
+static struct php_array_row *row_of(struct places *p, uint64_t key)
+{
+	size_t i;
+
+	if (p->n == MAX_PLACES)
+		key = 1;
+	if ((p->n + 1) * 2 > p->n_slots) {
+		struct places old = *p;
+
+		p->n_slots = old.n_slots ? old.n_slots * 2 : 256;
+		p->keys = mem_zalloc(p->n_slots * sizeof(*p->keys));
+		p->rows = mem_zalloc(p->n_slots * sizeof(*p->rows));
+		p->n = 0;
+		for (i = 0; i < old.n_slots; i++)
+			if (old.keys[i])
+				*row_of(p, old.keys[i]) = old.rows[i];
+		free(old.keys);
+		free(old.rows);
+	}
+	i = (size_t)key & (p->n_slots - 1);
+	while (p->keys[i] && p->keys[i] != key)
+		i = (i + 1) & (p->n_slots - 1);
+	if (!p->keys[i]) {
+		p->keys[i] = key;
+		p->n++;
+	}
+	return &p->rows[i];
+}
+
+static void add_array(struct places *p, struct php_graph *g, uint32_t node,
+		      uint64_t holds)
+{
+	struct php_array_row *row = row_of(p, p->of[node]);
+	struct php_table t;
+
+	if (!row->arrays++) {
+		row->node = node;
+		row->addr = g->nodes[node].addr;
+	}
+	row->bytes += g->nodes[node].bytes;
+	row->holds += holds;
+	if (php_table_open(&t, g, g->nodes[node].addr)) {
+		row->elements += t.count;
+		row->room += t.size;
+	}
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct php_array_row *x = a, *y = b;
+
+	if (x->holds != y->holds)
+		return x->holds < y->holds ? 1 : -1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static void name_row(struct php_graph *g, struct php_array_row *row)
+{
+	const struct php_root *root = php_root_of(g, row->node);
+	struct str s;
+
+	str_init(&s);
+	if (root)
+		php_root_text(g, root, &s);
+	row->holder = str_take(&s);
+	str_init(&s);
+	php_path_text(g, row->node, &s);
+	row->path = str_take(&s);
+}
+
+void php_arrays(struct php_request *r, struct php_graph *g,
+		const uint64_t *holds)
+{
+	struct places p = { 0 };
+
+	find_places(&p, g);
+	for (uint32_t i = 1; i < g->n; i++)
+		if (g->nodes[i].kind == PHP_KIND_ARRAY && g->nodes[i].bytes)
+			add_array(&p, g, i, holds[i]);
+	for (size_t i = 0; i < p.n_slots; i++)
+		if (p.keys[i])
+			MEM_PUSH(r->arrays, r->n_arrays, r->cap_arrays) =
+				p.rows[i];
+	free(p.of);
+	free(p.keys);
+	free(p.rows);
+	if (!r->n_arrays)
+		return;
+	qsort(r->arrays, r->n_arrays, sizeof(*r->arrays), compare_rows);
+	r->n_arrays = min_u64(r->n_arrays, PHP_ROWS_KEPT);
+	for (size_t i = 0; i < r->n_arrays; i++)
+		name_row(g, &r->arrays[i]);
+}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+# What a PHP program holds, as it says itself: its calls, what each variable
+# keeps, objects by class, garbage and the collector's own counters.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+
+need_cores
+cd "$TMP"
+command -v php >/dev/null || skip_all "no php"
+command -v jq >/dev/null || skip_all "no jq"
+php -r 'exit(function_exists("posix_kill") ? 0 : 1);' ||
+	skip_all "php has no posix extension"
+programs=$SRC/tests/truth/php
+modules=
+for name in posix pcntl; do
+	php -n -m | grep -qx "$name" || modules="$modules -d extension=$name"
+done
+
+# of_php FILE [ARG...]: a core, php.json of it, and truth.txt as printed.
+of_php() {
+	program=$1
+	shift
+	make_core core "$(command -v php)" -n $modules "$programs/$program" \
+		"$@" || return 1
+	cp dump.log truth.txt
+	"$HEAPCORE" analyze -q --json --only=php core >php.json
+}
+ok "a core" of_php held.php
+[ -s php.json ] || finish
+
+# one QUERY: jq's answer is true.
+one() {
+	jq -e "$1" php.json && return
+	jq -c "${2:-.php}" php.json
+	return 1
+}
+
+"$SRC/tests/truth/php/calls" truth.txt >calls.txt
+# The backtrace of PHP says of each call from where it was made.
+same_calls() {
+	jq -r '.php_calls as $c | range(1; $c | length) |
+		"\($c[.].function) \($c[.].file) \($c[.].line // "-")"' \
+		php.json >found.txt
+	diff calls.txt found.txt
+}
+ok "calls are those of debug_backtrace()" same_calls
+
+ok "what is in use is what PHP says" \
+	one "$(awk '/^USED/ { u = $2 + 0; r = $3 + 0 } END {
+		printf ".php[0] | .memory_usage_bytes == %d and " \
+		       ".memory_real_bytes == %d and .used_bytes == %d",
+		       u, r, u }' truth.txt)"
+ok "values are all that is in use" \
+	one '([.php_values[].bytes] | add) == .php[0].used_bytes' .php_values
+ok "the collector's counters" \
+	one "$(awk '/^GC/ { printf "%s .php[0].gc_%s == %d",
+		n++ ? " and" : "", $2, $3 }' truth.txt) and
+		.php[0].gc_enabled == false"
+
+# class NAME OBJECTS [LIST]
+class() {
+	one "[.${3:-php_classes}[] | select(.name == \"$1\") | .objects] ==
+		[$2]" .php_classes
+}
+ok "objects of a class" class Child 40
+ok "and of the one it extends" class Store 1
+ok "of one with garbage" class Pair 401
+ok "closures" class Closure 41
+ok "generators" class Generator 40
+ok "garbage by class" class Pair 400 php_garbage
+ok "and nothing else is" one '(.php_garbage | length) == 1 and
+	.php[0].garbage_objects == 400 and
+	.php[0].garbage_values == 600' .php_garbage
+
+# A hundredth, and what the program needed besides.
+same_held() {
+	sed -n 's/^HELD //p' truth.txt | grep -v '^warm_up' >held.txt
+	[ "$(wc -l <held.txt)" = 10 ] || return 1
+	while read -r kind bytes name; do
+		found=$(jq --arg kind "$kind" --arg name "$name" \
+			'[.php_holders[] | select(.kind == $kind and
+			.name == $name) | .holds_bytes] | add' php.json)
+		echo "$name: PHP says $bytes, found $found"
+		[ "$found" -ge $((bytes * 99 / 100 - 1500)) ] &&
+			[ "$found" -le $((bytes * 101 / 100 + 1500)) ] ||
+			return 1
+	done <held.txt
+}
+ok "what variables hold, as PHP itself grew" same_held
+# Each has half a megabyte; the closure of the innermost shares its own.
+ok "variables of six calls" one '[.php_holders[] |
+	select(.name == "$local of Store::run()") | .holds_bytes] |
+	length == 5 and (map(. >= 500000 and . < 510000) | all)'
+ok "no inherited property twice" one '[.php_holders[] |
+	select(.name | test("items"))] | length == 1' .php_holders
+
+# array HOLDER PATH ARRAYS ELEMENTS
+array() {
+	one "[.php_arrays[] | select(.holder == \"$1\" and .path == \"$2\") |
+		.arrays, .elements] == [$3, $4]" '[.php_arrays[]][:20]'
+}
+ok "the array of a static property" array 'static Store::$items' '' 1 3000
+ok "its elements are one place" array 'static Store::$items' \
+	"['item 0']" 3000 6000
+ok "a property of objects" array 'global $stores' '[0]->list' 40 40
+ok "elements of those" array 'global $stores' '[0]->list[0]' 40 40
+
+ok "strings that repeat" one '[.php_strings[] | select(.length == 300) |
+	.copies] == [250]' '[.php_strings[]][:9]'
+ok "nothing of it in a redacted report" sh -c '
+	"$HEAPCORE" analyze -q --json --redact --only=php core >redacted.json
+	! jq -e ".php_arrays[0].path, .php_strings[0].text,
+		(.php_calls[].file | select(test(\"/\")))" redacted.json'
+
+# The first list of keys is of a core with all tables in it.
+same_keys() {
+	jq -r 'to_entries[] | select(.key | startswith("php")) |
+		.key, .key + "." + (.value[] | keys[])' php.json | sort -u |
+		sed '/^php_calls\.line$/d' >keys.txt
+	awk '/^\.Ss php/ { ss = $2; print ss; next }
+		/^\.S/ { ss = "" }
+		/^\.It Cm/ && ss { print ss "." $3 }' \
+		"$SRC/man/heapcore-json.5" | sort -u |
+		sed '/^php_calls\.line$/d' >page.txt
+	diff keys.txt page.txt
+}
+ok "the manual has all keys" same_keys
+finish
