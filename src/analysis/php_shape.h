@@ -15,7 +15,7 @@ uint32_t php_shape(struct space *sp, const uint8_t *p, uint64_t size);
 bool php_is_object(struct space *sp, const uint8_t *p, uint64_t size,
 		   uint32_t off);
 
-/* How far into the block an object lies; 0 if there is none behind its start. */
+/* How far behind the block's start an object lies; 0 if there is none. */
 uint32_t php_object_behind(struct space *sp, const uint8_t *p, uint64_t size);
 
 /* Appends the name of the class at entry; false if it is none. */

@@ -19,8 +19,10 @@ static uint64_t hash_bytes(const uint8_t *p, uint64_t n)
 {
 	uint64_t h = n * UINT64_C(0x9e3779b97f4a7c15);
 
-	for (; n >= 8; n -= 8, p += 8)
-		h = (h ^ load_u64(p)) * UINT64_C(0xff51afd7ed558ccd), h ^= h >> 32;
+	for (; n >= 8; n -= 8, p += 8) {
+		h = (h ^ load_u64(p)) * UINT64_C(0xff51afd7ed558ccd);
+		h ^= h >> 32;
+	}
 	for (; n; n--, p++)
 		h = (h ^ *p) * UINT64_C(0xff51afd7ed558ccd);
 	return h ^ h >> 29;

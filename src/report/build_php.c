@@ -119,7 +119,8 @@ static void say_collector(struct str *s, const struct php_request *q)
 {
 	if (q->lost_objects)
 		str_printf(s, "  %" PRIu64 " object%s in cycles that nobody "
-			   "refers to wait%s for the collector", q->lost_objects,
+			   "refers to wait%s for the collector",
+			   q->lost_objects,
 			   q->lost_objects == 1 ? "" : "s",
 			   q->lost_objects == 1 ? "s" : "");
 	else
@@ -369,8 +370,9 @@ static const struct column array_columns[A_COLUMNS] = {
 	[A_HOLDS] = COLUMN("holds_bytes", "holds", BYTES),
 	[A_HOLDER] = COLUMN("holder", "who has it", TEXT,
 			    .flags = COLUMN_RAW | COLUMN_LEFT),
-	[A_PATH] = COLUMN("path", "where, the first", TEXT, .flags = COLUMN_RAW |
-			  COLUMN_LEFT | COLUMN_CONTENT),
+	[A_PATH] = COLUMN("path", "where, the first", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_LEFT |
+				   COLUMN_CONTENT),
 	[A_HEAP] = HEAP_COLUMN,
 };
 
