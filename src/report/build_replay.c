@@ -409,8 +409,9 @@ static uint64_t hidden_columns(const struct replay_input *in)
 		return estimates | temporary | life | BIT(S_ALLOCATED);
 	if (in->only_exact)
 		return estimates | temporary | life;
-	return temporary | life | sums | BIT(S_EXACT_SHARE) |
-	       (in->exact ? 0 : exact | BIT(S_BYTES + ESTIMATE_ERROR));
+	return temporary | life | sums |
+	       (in->exact ? BIT(S_SHARE)
+			  : exact | BIT(S_BYTES + ESTIMATE_ERROR));
 }
 
 static const char *site_title(const struct replay_input *in)
@@ -504,9 +505,9 @@ static void add_site(struct site *to, const struct site *s)
 		profile_sum_add(&to->view[v], &s->view[v]);
 }
 
-/* Sites by the metric, largest first. */
+/* Sites by the metric, largest first: by the truth where it is known. */
 struct ranked {
-	double value, exact;
+	double value, estimate;
 	const struct site *site;
 };
 
@@ -515,19 +516,16 @@ static struct ranked rank(const struct replay_input *in, const struct site *s)
 	struct profile_figures f;
 	struct ranked ret = { .site = s };
 
-	ret.exact = (double)replay_exact_bytes(in->metric, &s->exact);
-	if (in->metric == METRIC_TEMPORARY) {
+	profile_sum_get(&s->view[replay_view(in->metric)], &f);
+	ret.estimate = f.bytes.value;
+	if (in->metric == METRIC_TEMPORARY)
 		ret.value = (double)s->exact.temporary;
-	} else if (in->metric == METRIC_LIFETIME) {
+	else if (in->metric == METRIC_LIFETIME)
 		ret.value = s->life.byte_ticks;
-	} else {
-		profile_sum_get(&s->view[replay_view(in->metric)], &f);
+	else if (in->exact)
+		ret.value = (double)replay_exact_bytes(in->metric, &s->exact);
+	else
 		ret.value = f.bytes.value;
-	}
-	if (!in->exact)
-		ret.exact = 0;
-	if (in->only_exact && in->metric <= METRIC_ALLOCATED)
-		ret.value = ret.exact;
 	return ret;
 }
 
@@ -537,8 +535,8 @@ static int compare_ranked(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value > y->value ? -1 : 1;
-	if (x->exact != y->exact)
-		return x->exact > y->exact ? -1 : 1;
+	if (x->estimate != y->estimate)
+		return x->estimate > y->estimate ? -1 : 1;
 	return strcmp(x->site->name, y->site->name);
 }
 
@@ -553,6 +551,7 @@ static struct ranked *rank_all(const struct replay_input *in)
 	return ret;
 }
 
+/* Is little known of the site, and not the truth either? */
 static bool too_wide(const struct replay_input *in, const struct site *s)
 {
 	double unseen = replay_unseen(in->replay);
@@ -561,7 +560,7 @@ static bool too_wide(const struct replay_input *in, const struct site *s)
 	if (replay_view(in->metric) == VIEW_ALLOCATED &&
 	    in->metric != METRIC_ALLOCATED)
 		return false;
-	if (in->only_exact)
+	if (in->exact)
 		return false;
 	profile_sum_get(&s->view[replay_view(in->metric)], &f);
 	if (!f.bytes.n)
@@ -595,6 +594,9 @@ static void add_sites(struct report *r, struct table *t,
 	for (size_t i = 0; i < in->sites->n; i++) {
 		const struct site *s = ranked[i].site;
 
+		/* Nothing then, and nothing seen. */
+		if (sums && !ranked[i].value && !ranked[i].estimate)
+			continue;
 		if (sums && (t->n_rows >= r->options->rows ||
 			     too_wide(in, s))) {
 			add_site(&rest, s);

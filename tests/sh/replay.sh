@@ -94,6 +94,10 @@ ok "text names the trace" grep -q '^prog.trace: ./prog, .* s, 41020 events, ' \
 	text
 ok "text names the sampler" grep -q '^sampled every 16.0K .*(seed 1): ' text
 ok "text has a plot" grep -q '^       0 +---' text
+"$HEAPCORE" replay --rate=1G --only=sites prog.trace >unseen
+ok "sites without a sample too, by their exact bytes" sh -c \
+	'sed -n "/^WHO/,\$s/  prog .*//p" unseen | tr -d " \n" |
+		grep -qx bulgekeep'
 ok "text ranks the peak" grep -q '^  bulge  prog ' text
 ok "text is 80 columns" sh -c '! grep -q "^.\{81\}" text'
 "$HEAPCORE" replay --no-exact prog.trace >text
