@@ -21,7 +21,7 @@ ANALYSIS = stored stack backtrace usage residency heat where looked spans fragme
 	index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
-	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view \
+	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view php_say \
 	php census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \

@@ -311,6 +311,8 @@ void subject_analyse(struct subject *s)
 	standout_init(&s->standout, &in);
 	say_leaks(s);
 	say_strings(s);
+	if (s->input.php)
+		php_say(&s->standout, s->input.php);
 	say_types(s);
 }
 

@@ -12,7 +12,7 @@
 #include "analysis/dup_blocks.h"
 #include "analysis/fragment.h"
 #include "analysis/period.h"
-#include "analysis/php_view.h"
+#include "analysis/php_say.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
 #include "analysis/residency.h"

@@ -68,6 +68,13 @@ static char *format(const char *fmt, va_list ap)
 	return text;
 }
 
+static void free_advice(struct standout_advice *a)
+{
+	free(a->text);
+	free(a->reason);
+	free(a->command);
+}
+
 void standout_add(struct standout *s, const char *rule, uint64_t weight,
 		  const char *fmt, ...)
 {
@@ -76,6 +83,18 @@ void standout_add(struct standout *s, const char *rule, uint64_t weight,
 	va_start(ap, fmt);
 	add_item(s, rule, weight, format(fmt, ap));
 	va_end(ap);
+}
+
+void standout_advise(struct standout *s, const char *rule, const char *text,
+		     const char *reason)
+{
+	if (s->n_advice == ADVICE_MAX)
+		free_advice(&s->advice[--s->n_advice]);
+	memmove(s->advice + 1, s->advice, s->n_advice * sizeof(s->advice[0]));
+	s->n_advice++;
+	s->advice[0] = (struct standout_advice){
+		rule, mem_strdup(text), mem_strdup(reason), NULL,
+	};
 }
 
 static PRINTF_LIKE(2, 3) void set_text(char **text, const char *fmt, ...)
@@ -668,10 +687,7 @@ void standout_fini(struct standout *s)
 	for (size_t i = 0; i < s->n_items; i++)
 		free(s->item[i].text);
 	free(s->nothing);
-	for (size_t i = 0; i < s->n_advice; i++) {
-		free(s->advice[i].text);
-		free(s->advice[i].reason);
-		free(s->advice[i].command);
-	}
+	for (size_t i = 0; i < s->n_advice; i++)
+		free_advice(&s->advice[i]);
 	*s = (struct standout){ 0 };
 }

@@ -57,4 +57,8 @@ void standout_fini(struct standout *s);
 void standout_add(struct standout *s, const char *rule, uint64_t weight,
 		  const char *fmt, ...) PRINTF_LIKE(4, 5);
 
+/* Likewise advice, which goes before what is there; both texts are copied. */
+void standout_advise(struct standout *s, const char *rule, const char *text,
+		     const char *reason);
+
 #endif

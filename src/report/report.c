@@ -433,6 +433,8 @@ static void add_deeper(struct str *s, const struct report_input *in)
 		str_adds(s, "--only=mappings --rows=all");
 	else if (culprit(in->damage))
 		str_printf(s, "--at=0x%" PRIx64, culprit(in->damage));
+	else if (in->php)
+		str_adds(s, "--only=php");
 	else if (in->reach && reach_lost(in->reach).blocks)
 		str_adds(s, "--blocks --leaks --filter=leaked");
 	else if (o->n_items && (!strcmp(o->item[0].rule, "trimmable") ||

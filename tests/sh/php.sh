@@ -112,6 +112,32 @@ ok "nothing of it in a redacted report" sh -c '
 	! jq -e ".php_arrays[0].path, .php_strings[0].text,
 		(.php_calls[].file | select(test(\"/\")))" redacted.json'
 
+# A cache of 20000 entries of 1264 bytes, in slots of 320, 56, 320, 40, 160,
+# 56, 32 and 320 bytes less what they share; its table has room for 32768.
+cache() {
+	of_php cache.php || return 1
+	one '.php_holders[0].name == "static Repository::$cache" and
+		.php_holders[0].share > 0.85' '.php_holders[:3]' &&
+	one '[.php_arrays[:3][] | .holder, .path, .arrays, .elements] == [
+		"static Repository::$cache", "", 1, 20000,
+		"static Repository::$cache", "['"'product:0'"']", 20000, 80000,
+		"static Repository::$cache", "['"'product:0']['tags'"']",
+		20000, 60000]' '.php_arrays[:3]' &&
+	one '[.php_holders[] | select(.name == "global $blob") |
+		.holds_bytes] == [3149824]' '.php_holders[:3]' || return 1
+	"$HEAPCORE" analyze -q core >report.txt || return 1
+	tr -s ' \n' '  ' <report.txt >flat.txt
+	grep -q '1. PHP: static Repository::$cache, an array of 20000 elem' \
+		flat.txt && grep -q 'ADVICE Bound what that var' flat.txt &&
+		grep -q 'heapcore analyze --only=php core' flat.txt &&
+		return
+	cat report.txt
+	return 1
+}
+cp php.json held.json
+ok "a static array that grows is what stands out" cache
+cp held.json php.json
+
 # The first list of keys is of a core with all tables in it.
 same_keys() {
 	jq -r 'to_entries[] | select(.key | startswith("php")) |
