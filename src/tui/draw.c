@@ -208,7 +208,8 @@ static void add_views(const struct tui *t, struct str *s)
 {
 	str_adds(s, "VIEWS\n");
 	for (size_t i = 0; i < t->source->n_views; i++)
-		str_printf(s, "  %zu %-16s%s\n", i + 1,
+		str_printf(s, "%c %zu %-16s%s\n",
+			   i == t->help_view ? '>' : ' ', i + 1,
 			   t->source->views[i].name,
 			   t->source->views[i].help);
 }
@@ -226,6 +227,11 @@ static void draw_help(struct tui *t)
 	}
 	draw_text(t, s.text);
 	str_fini(&s);
+	if (t->top)
+		return;
+	t->screen.cursor_y = TOP + 1 + (int)t->help_view;
+	t->screen.cursor_x = 1;
+	screen_role(&t->screen, t->screen.cursor_y, 1, ROLE_CURSOR);
 }
 
 static void draw_rule(struct tui *t)
@@ -273,7 +279,8 @@ static void draw_prompt(struct tui *t)
 static void draw_foot(struct tui *t)
 {
 	const char *text = t->mode != TUI_PAGE
-		? "Up Down scroll, any other key closes this"
+		? "Enter goes to the view  Space more  any other key closes "
+		  "this"
 		: tui_active(t)->heat
 		? "arrows cell  + - magnify  z use or memory  Enter blocks  "
 		  "Backspace back"

@@ -175,6 +175,7 @@ static void help(struct tui *t)
 {
 	t->mode = TUI_HELP;
 	t->top = 0;
+	t->help_view = t->view;
 }
 
 /* The next table of the page; behind the last one the pane beside it. */
@@ -251,16 +252,32 @@ static void prompt_key(struct tui *t, int code)
 	}
 }
 
-/* Help: scrolled, or closed by any other key. */
-static void window_key(struct tui *t, enum action action)
+/*
+ * Help: its views are there to be chosen, around the end too; any other key
+ * closes it.
+ */
+static void help_key(struct tui *t, enum action action, int code)
 {
-	if (action == DO_DOWN || action == DO_PAGE_DOWN)
-		t->top += action == DO_DOWN ? 1 : (uint64_t)page_height(t);
-	else if (action == DO_UP || action == DO_PAGE_UP)
-		t->top -= min_u64(t->top, action == DO_UP ? 1 :
-				  (uint64_t)page_height(t));
-	else
-		t->mode = TUI_PAGE;
+	size_t n = t->source->n_views;
+
+	if (action == DO_DOWN || action == DO_UP) {
+		t->top = 0;
+		t->help_view += action == DO_DOWN ? 1 : n - 1;
+		t->help_view %= n;
+		return;
+	}
+	if (action == DO_PAGE_DOWN) {
+		t->top += (uint64_t)page_height(t);
+		return;
+	}
+	if (action == DO_PAGE_UP) {
+		t->top -= min_u64(t->top, (uint64_t)page_height(t));
+		return;
+	}
+	t->mode = TUI_PAGE;
+	if (action == DO_ENTER || action == DO_VIEW)
+		go_to_view(t, action == DO_ENTER ? t->help_view :
+			      (size_t)(code - '1'));
 	if (action == DO_INTERRUPT || action == DO_LEAVE)
 		t->done = true;
 }
@@ -273,7 +290,7 @@ void tui_key(struct tui *t, int code)
 	if (t->mode == TUI_PROMPT)
 		prompt_key(t, code);
 	else if (t->mode != TUI_PAGE)
-		window_key(t, keys_action(code));
+		help_key(t, keys_action(code), code);
 	else if (keys_action(code) != DO_NOTHING)
 		act(t, keys_action(code), code);
 	else

@@ -53,6 +53,7 @@ struct tui {
 	struct str message;		/* until the next key */
 	bool is_warning;
 	uint64_t top;			/* of the help */
+	size_t help_view;		/* its cursor */
 	struct page *side;		/* owned; the pane beside the page */
 	uint64_t side_line;		/* of the page, whose it is */
 	bool in_side;			/* keys go there */

@@ -19,6 +19,7 @@ struct session {
 };
 struct session *g_sessions;
 char *g_texts[100];
+char *g_cursors[10];		/* into the middle of blocks */
 
 static __attribute__((noinline)) void lose(int n)
 {
@@ -34,11 +35,11 @@ static __attribute__((noinline)) void scrub(void)
 		junk[i] = 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char user[40];
 
-	for (int i = 0; i < 10000; i++) {
+	for (int i = 0; i < (argc > 2 ? atoi(argv[2]) : 10000); i++) {
 		struct session *s = calloc(1, sizeof(*s));
 
 		snprintf(user, sizeof(user), "user%06d@mail.example.org", i);
@@ -49,6 +50,8 @@ int main(void)
 	lose(300);
 	for (int i = 0; i < 100; i++)
 		g_texts[i] = strcpy(malloc(3000), "\33[2J\33]0;owned\a\377\342\200\256");
+	for (int i = 0; i < 10; i++)
+		g_cursors[i] = (char *)calloc(1, 600) + 40 + i;
 	scrub();
 	abort();
 }
@@ -57,12 +60,14 @@ ok "build" "$CC" -O1 -g -fno-builtin -w -o prog prog.c
 [ -x prog ] || finish
 ok "a core" make_core core.1 "$TMP/prog" "$(printf '\033[31mred\033[0m\202')"
 [ -s core.1 ] || finish
+ok "a larger one" make_core core.2 "$TMP/prog" many 50000
+core=core.1
 
 # tui KEYS [OPTION...]: what a script prints.
 tui() {
 	printf '%b' "$1" >keys
 	shift
-	"$HEAPCORE" tui -q --script=keys "$@" core.1
+	"$HEAPCORE" tui -q --script=keys "$@" "$core"
 }
 
 # shows KEYS RE: the screen after these keys has a line like this.
@@ -74,12 +79,6 @@ shows() {
 	return 1
 }
 
-# typed N KEYS: there are at most N of them.
-typed() {
-	n=$(printf '%s' "$2" | sed 's/<[A-Za-z]*>/x/g' | wc -c)
-	[ "$n" -le "$1" ] || { echo "$n keys"; return 1; }
-}
-
 ok "it opens with where the memory is" \
 	shows '' '^ > in use by the program  '
 digit=1
@@ -89,15 +88,28 @@ for word in 'WHERE THE MEMORY' 'SIZE CLASSES' 'WHAT THE BLOCKS ARE' \
 	digit=$((digit + 1))
 done
 
-# With ? alone one learns of the digits; Enter and arrows do the rest.
-retained='?q6'
-ok "who retains: few keys" typed 8 "$retained"
-ok "who retains: help names the view" shows '?' '6 Retainers  *who keeps'
-ok "who retains" shows "$retained" '^ > g_sessions in .* 20000 *1718.8K'
-leaked='?q8<Enter>'
-ok "who is leaked: few keys" typed 8 "$leaked"
-ok "who is leaked: by size" shows '8' '^ > 336 bytes  *300 .* certain'
-ok "who is leaked: the blocks" shows "$leaked" ' 300 blocks .*98.4K$'
+# A newcomer knows arrows, Enter and ?, and nothing else.
+newcomer() {
+	n=$(printf '%s' "$1" | sed 's/<\(Up\|Down\|Enter\)>/?/g')
+	[ "${#n}" -le 8 ] && [ -z "$(printf '%s' "$n" | tr -d '?')" ] && return
+	echo "$1: ${#n} keys"
+	return 1
+}
+retained='?<Up><Up><Up><Enter>'
+leaked='?<Up><Enter>'
+ok "a newcomer: keys to who retains" newcomer "$retained"
+ok "a newcomer: keys to what is leaked" newcomer "$leaked"
+core=core.2
+ok "a newcomer: help has a cursor" shows '?<Up><Up><Up>' \
+	'^ > 6 Retainers  *who keeps'
+ok "a newcomer: g_sessions retains 8.8 MB" shows "$retained" \
+	'^ > g_sessions in prog  *100000  *8593.8K'
+ok "which are 8800000 bytes" shows "${retained}u" \
+	'^ > g_sessions in prog  *100000  *8800000 '
+ok "a newcomer: 300 unreachable blocks of 336" shows "$leaked" \
+	'^ > 336 bytes  *300  *98.4K .* certain'
+ok "who is leaked: the blocks" shows "$leaked<Enter>" ' 300 blocks  98.4K$'
+core=core.1
 ok "a sentence leads to its table" shows '<Tab><Down><Down><Enter>' LEAKED
 
 ok "a variable, and what it points to" \
