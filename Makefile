@@ -41,6 +41,8 @@ MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \
 	$(REPLAY:%=replay/%) $(REPORT:%=report/%) $(TUI:%=tui/%)
 PAGES = $(wildcard $(srcdir)/man/*.[1-9])
 HINTS = $(wildcard $(srcdir)/docs/hints/*.hints)
+DOCS = $(filter-out %/README.md,$(wildcard $(srcdir)/docs/*.md))
+ALLOCATORS = $(wildcard $(srcdir)/docs/allocators/*.md)
 
 # Without config.mk, these do all set-up themselves and install what is
 # missing; everything else wants ./configure to be run by hand.
@@ -180,7 +182,8 @@ D = $(DESTDIR)
 install: all
 	$(INSTALL) -d $(D)$(bindir) $(D)$(libexecdir)/heapcore \
 		$(D)$(mandir)/man1 $(D)$(mandir)/man5 \
-		$(D)$(docdir)/hints $(D)$(datadir)/bash-completion/completions \
+		$(D)$(docdir)/hints $(D)$(docdir)/allocators \
+		$(D)$(datadir)/bash-completion/completions \
 		$(D)$(datadir)/zsh/site-functions \
 		$(D)$(datadir)/fish/vendor_completions.d
 	$(INSTALL) heapcore $(D)$(bindir)
@@ -190,6 +193,8 @@ install: all
 	$(if $(filter %.5,$(PAGES)),$(INSTALL) -m 644 $(filter %.5,$(PAGES)) \
 		$(D)$(mandir)/man5)
 	cd $(srcdir) && $(INSTALL) -m 644 README.md NEWS.md LICENSE $(D)$(docdir)
+	$(INSTALL) -m 644 $(DOCS) $(D)$(docdir)
+	$(INSTALL) -m 644 $(ALLOCATORS) $(D)$(docdir)/allocators
 	$(INSTALL) -m 644 $(HINTS) $(D)$(docdir)/hints
 	cd $(srcdir)/docs/completion && \
 	$(INSTALL) -m 644 heapcore.bash \
@@ -203,6 +208,8 @@ uninstall:
 		$(addprefix $(D)$(mandir)/man1/,$(notdir $(filter %.1,$(PAGES)))) \
 		$(addprefix $(D)$(mandir)/man5/,$(notdir $(filter %.5,$(PAGES)))) \
 		$(addprefix $(D)$(docdir)/,README.md NEWS.md LICENSE) \
+		$(addprefix $(D)$(docdir)/,$(notdir $(DOCS))) \
+		$(addprefix $(D)$(docdir)/allocators/,$(notdir $(ALLOCATORS))) \
 		$(addprefix $(D)$(docdir)/hints/,$(notdir $(HINTS))) \
 		$(D)$(datadir)/bash-completion/completions/heapcore \
 		$(D)$(datadir)/zsh/site-functions/_heapcore \
