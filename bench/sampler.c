@@ -9,8 +9,8 @@
  * that is expected and the one that came true, and how often the 95 % intervals
  * held the truth.  Without a trace, on a made-up program.
  *
- * Then, by the formulas: the variance of the other estimators at usual rates, as
- * a multiple of Horvitz-Thompson's.
+ * Then, by the formulas: the variance of the other estimators at usual rates,
+ * as a multiple of Horvitz-Thompson's.
  *
  * Exits with 1 if a mean is more than 4 standard errors off, or if the score
  * interval covers less than 93 or more than 98 %, below 1.5 samples less than
