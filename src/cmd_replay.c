@@ -371,6 +371,26 @@ static bool set_pauses(struct run *run, struct err *err)
 		       a->pause_unit ? "pause-unit" : "pause-start");
 }
 
+/* What follows the whole trace has nothing to say of a window. */
+static bool check_whole(struct run *run, struct err *err)
+{
+	static const unsigned whole[] = { REPLAY_SIZES, REPLAY_MODELS,
+					  REPLAY_FILTERS };
+	struct report_options *o = &run->options;
+
+	if (!run->args.window)
+		return true;
+	for (size_t i = 0; i < countof(whole); i++) {
+		if (report_wants(o, whole[i]) &&
+		    strcmp(run->args.report.only, "all"))
+			return err_set(err, ERR_USAGE, "--only=%s is of the "
+				       "whole trace: no --window",
+				       o->kind->sections[whole[i]].word);
+		o->sections &= ~(1u << whole[i]);
+	}
+	return true;
+}
+
 static bool set_sections(struct run *run, struct err *err)
 {
 	struct report_options *o = &run->options;
@@ -387,7 +407,8 @@ static bool set_sections(struct run *run, struct err *err)
 	if (report_is_only(o, REPLAY_GROWTH) && !run->args.growth)
 		return err_set(err, ERR_USAGE, "--only=growth needs "
 			       "--growth=T1..T2");
-	return true;
+	run->pass.wants_rates |= report_is_only(o, REPLAY_RATES);
+	return check_whole(run, err);
 }
 
 /* All that can be wrong with the command line is said before any work. */
@@ -473,6 +494,19 @@ static void analyse(struct run *run)
 	pass->wants_filters = report_wants(&run->options, REPLAY_FILTERS);
 	pass->wants_sizes = report_wants(&run->options, REPLAY_SIZES);
 	replay_run(pass, run->trace, &run->frames, &run->input);
+}
+
+/* A report about seconds that were not would pass for one of a quiet time. */
+static bool check_span(const struct run *run, struct err *err)
+{
+	const struct replay_options *o = &run->pass.options;
+	double end = replay_seconds(&run->input, run->input.end_tick);
+
+	if (o->span == SPAN_ALL || o->from_tick <= run->input.end_tick)
+		return true;
+	err_set(err, ERR_USAGE, "--%s begins behind the end of the trace",
+		o->span == SPAN_WINDOW ? "window" : "growth");
+	return err_hint(err, "That is at %.3g s.", end);
 }
 
 /* Damage is said where warnings go, with what it means for the figures. */
@@ -583,7 +617,8 @@ static int make_report(struct run *run, struct err *err)
 	if (ok) {
 		analyse(run);
 		warn(run);
-		ok = write_exports(run, err) && write_report(run, err);
+		ok = check_span(run, err) && write_exports(run, err) &&
+		     write_report(run, err);
 	}
 	progress_fini(&run->progress);
 	if (!ok) {

@@ -67,7 +67,8 @@ bool report_args_check(const struct report_args *a,
 		return true;
 	err_set(err, ERR_USAGE, "--%s needs one section",
 		a->csv ? "csv" : "sort");
-	return err_hint(err, "Name it with --only.");
+	return err_hint(err, a->only ? "Name only one with --only." :
+			"Name it with --only.");
 }
 
 bool conditions_compile(struct conditions *c, const struct list *list,

@@ -89,11 +89,12 @@ static double share_of(double variance, uint64_t bytes)
 	return bytes ? SCORE_Z * sqrt(variance) / (double)bytes : 0;
 }
 
-static double top_share(const struct rates *r, const double *variance)
+static double top_share(const struct rates *r, const double *variance,
+			size_t n_top)
 {
 	double ret = 0;
 
-	for (size_t i = 0; i < r->n_top; i++)
+	for (size_t i = 0; i < n_top; i++)
 		ret = fmax(ret, share_of(variance[r->top[i]],
 					 r->group_bytes[r->top[i]]));
 	return ret;
@@ -107,13 +108,23 @@ static void expect(const struct rates *r, struct rate_result *ret)
 
 	variances(r, ret->rate, &total, &ret->samples, groups);
 	ret->error = share_of(total, r->bytes);
-	ret->top_error = top_share(r, groups);
+	ret->top_error = top_share(r, groups, r->n_top);
 	/* Of small blocks: 1 - (1 - 1/rate)^n = 0.95 */
 	if (ret->rate > SAMPLER_ALL)
 		ret->seen_bytes = log(0.05) / log1p(-1 / (double)ret->rate);
 }
 
-uint64_t rates_needed(const struct rates *r, double share)
+size_t rates_n_large(const struct rates *r, double share)
+{
+	size_t n = 0;
+
+	while (n < r->n_top && (double)r->group_bytes[r->top[n]] >=
+			       share * (double)r->bytes)
+		n++;
+	return n;
+}
+
+uint64_t rates_needed(const struct rates *r, double share, size_t n_top)
 {
 	AUTO_FREE double *groups =
 		mem_alloc((r->n_groups + 1) * sizeof(*groups));
@@ -126,7 +137,7 @@ uint64_t rates_needed(const struct rates *r, double share)
 		uint64_t rate = (uint64_t)exp2(middle / 2.0);
 
 		variances(r, rate, &total, &samples, groups);
-		if (top_share(r, groups) <= share)
+		if (top_share(r, groups, n_top) <= share)
 			low = middle;
 		else
 			high = middle;

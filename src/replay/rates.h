@@ -70,9 +70,13 @@ void rates_fini(struct rates *r);
 void rates_try(struct rates *r, uint64_t rate, struct rate_result *ret);
 
 /*
- * The largest rate at which 95 % of the estimates of each top group are within
- * this share of the truth; 1 if only taking everything does that.
+ * The largest rate at which 95 % of the estimates of each of the first n_top
+ * top groups are within this share of the truth; 1 if only taking everything
+ * does that.
  */
-uint64_t rates_needed(const struct rates *r, double share);
+uint64_t rates_needed(const struct rates *r, double share, size_t n_top);
+
+/* How many of the top groups have this share of all bytes, or more. */
+size_t rates_n_large(const struct rates *r, double share);
 
 #endif

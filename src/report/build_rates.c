@@ -161,15 +161,23 @@ static void note_peak(struct table *t, const struct replay_input *in)
 
 static void note_needed(struct table *t, const struct replay_input *in)
 {
-	char size[NUM_MAX];
+	char size[NUM_MAX], large[NUM_MAX];
 
 	if (!in->needed_rate)
 		return;
 	num_format_size(size, in->needed_rate);
+	num_format_size(large, in->needed_large);
 	table_row(t);
 	table_set_text(t, N_CODE, "needed-rate");
-	table_printf(t, N_TEXT, "For 5%% on each of the %zu largest sites, 19 "
-		     "times in 20: a rate of %s.", in->n_top, size);
+	if (!in->n_large || in->n_large == in->n_top)
+		table_printf(t, N_TEXT, "For 5%% on each of the %zu largest "
+			     "sites, 19 times in 20: a rate of %s.",
+			     in->n_top, size);
+	else
+		table_printf(t, N_TEXT, "For 5%% on each of the %zu largest "
+			     "sites, 19 times in 20: a rate of %s; on each "
+			     "that holds 5%% or more, which are %zu: %s.",
+			     in->n_top, size, in->n_large, large);
 	if (!in->n_seeds)
 		return;
 	table_row(t);
@@ -199,11 +207,9 @@ static void note_window(struct table *t, const struct replay_input *in)
 /* What was asked for lies behind the end, which is shown instead. */
 static void note_end(struct table *t, const struct replay_input *in)
 {
-	const struct replay *p = in->replay;
-	const struct replay_options *o = &p->options;
-	bool to = o->to_tick > p->last_tick && o->to_tick < UINT64_C(1) << 63;
+	const struct replay_options *o = &in->replay->options;
 
-	if (!to && o->from_tick <= p->last_tick)
+	if (o->to_tick <= in->end_tick || o->to_tick >= UINT64_C(1) << 63)
 		return;
 	table_row(t);
 	table_set_text(t, N_CODE, "past-end");

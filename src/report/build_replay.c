@@ -156,7 +156,7 @@ static void build_target(struct report *r, const struct replay_input *in)
 		table_set_text(t, T_PROGRAM, program);
 	if (info->pid)
 		table_set(t, T_PID, info->pid);
-	table_set_real(t, T_SECONDS, replay_seconds(in, p->last_tick));
+	table_set_real(t, T_SECONDS, replay_seconds(in, in->end_tick));
 	table_set(t, T_EVENTS, p->n_events);
 	table_set(t, T_THREADS, info->n_threads);
 	table_set(t, T_STACKS, info->n_stacks);

@@ -60,6 +60,9 @@ struct replay_input {
 	uint64_t n_seeds;
 	uint64_t needed_rate;	/* for 5 % on the top sites; 0 not known */
 	size_t n_top;
+	uint64_t needed_large;	/* the same for those of 5 % and more */
+	size_t n_large;
+	uint64_t end_tick;	/* of the trace, also where a window ends */
 	const struct pauses *pauses;	/* NULL: none are known */
 	const struct models *models;	/* NULL: not asked for */
 	const struct filters *filters;	/* NULL: not asked for */

@@ -47,13 +47,15 @@ static void start_consumers(struct replay_run *run, struct replay_input *in)
 }
 
 static void read_events(struct replay_run *run, struct trace *t,
-			const struct replay_input *in)
+			struct replay_input *in)
 {
 	const struct trace_event *events;
 	uint64_t size = trace_info(t)->file_size;
 	size_t n;
 
+	in->end_tick = run->options.first_tick;
 	while ((n = trace_read(t, &events))) {
+		in->end_tick = max_u64(in->end_tick, events[n - 1].tick);
 		replay_events(&run->replay, events, n);
 		if (in->models)
 			models_events(&run->models, events, n);
@@ -96,8 +98,10 @@ static void try_rates(struct replay_run *run, const struct replay_block *b,
 		};
 	rates_init(&rates, &o, grouped, n, run->sites.n);
 	try_all(run, &rates);
-	in->needed_rate = rates_needed(&rates, 0.05);
 	in->n_top = rates.n_top;
+	in->needed_rate = rates_needed(&rates, 0.05, in->n_top);
+	in->n_large = rates_n_large(&rates, 0.05);
+	in->needed_large = rates_needed(&rates, 0.05, in->n_large);
 	rates_fini(&rates);
 	in->rates = run->results;
 	in->n_rates = run->n_rates;

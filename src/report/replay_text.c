@@ -56,7 +56,7 @@ static void head_trace(struct report *r, const struct replay_input *in)
 		str_adds(s, ", ");
 	}
 	str_printf(s, "%.3g s, %" PRIu64 " events, %s",
-		   replay_seconds(in, in->replay->last_tick),
+		   replay_seconds(in, in->end_tick),
 		   in->replay->n_events,
 		   replay_complete(in->trace) ? "complete" : "INCOMPLETE");
 }

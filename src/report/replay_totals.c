@@ -97,7 +97,7 @@ void replay_totals(const struct replay_input *in,
 		ret[C_PEAK] = number(r->estimated_peak.bytes);
 	ret[C_END] = number(bytes_of(in, METRIC_END));
 	ret[C_ALLOCATED] = number(bytes_of(in, METRIC_ALLOCATED));
-	ret[C_DURATION] = real(replay_seconds(in, r->last_tick));
+	ret[C_DURATION] = real(replay_seconds(in, in->end_tick));
 	if (in->exact) {
 		ret[C_ALLOCATIONS] = number(r->allocations);
 		ret[C_TEMPORARY] = number(r->temporary);

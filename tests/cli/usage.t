@@ -127,7 +127,7 @@ $ heapcore analyze --csv core || heapcore analyze --only=where,arenas --sort=siz
 ! heapcore: --csv needs one section
 !   Name it with --only.
 ! heapcore: --sort needs one section
-!   Name it with --only.
+!   Name only one with --only.
 ? 2
 
 # one format

@@ -116,9 +116,17 @@ past_end() {
 		jq -r '[.notes[] | select(.code == "past-end")] | length' \
 			past.json
 }
-ok "growth in seconds behind the end" test "$(past_end --growth=500..600)" = 1
+ok "growth up to a second behind the end" test "$(past_end --growth=0..600)" = 1
 ok "a second behind the end" test "$(past_end --at=500)" = 1
-ok "a window behind the end" test "$(past_end --window=500..600)" = 1
+ok "a window up to one behind the end" test "$(past_end --window=0..600)" = 1
+# A report about seconds that were not would say that nothing happened.
+behind() {
+	status=0
+	"$HEAPCORE" replay "$1" phases.trace >out 2>err || status=$?
+	[ $status = 2 ] && [ ! -s out ] && grep -q 'behind the end' err
+}
+ok "a window behind the end" behind --window=500..600
+ok "growth behind the end" behind --growth=500..600
 ok "the end itself is none" test "$(past_end --growth=0..)" = 0
 for seed in $(seq 40); do
 	"$HEAPCORE" replay --rate=32k --growth="$span" --only=growth --json \
@@ -139,6 +147,8 @@ ok "what lives at its end" is w.json \
 ok "all samples at rate 1" is w.json '.window |
 	.samples - .live_samples, .live_samples - .live_blocks | tostring' \
 	"$(printf '200\n0')"
+ok "the duration is that of the trace" test \
+	"$(jq .target.duration_s w.json)" = "$(jq .target.duration_s g.json)"
 ok "what is freed later" is w.json '.window.later_freed_blocks' 400
 ok "orphans of the thread whose stream another took" is w.json \
 	'.window.orphan_blocks, .window.orphan_bytes | tostring' \
@@ -238,5 +248,14 @@ ok "an unknown unit" usage --pauses=x --pause-unit=h
 ok "two spans" usage --window=1..2 --growth=1..2
 ok "growth and metric" usage --growth=1..2 --metric=end
 ok "only growth without instants" usage --only=growth
+for whole in sizes models filters; do
+	ok "$whole of a window" usage --only=$whole --window=0..1
+done
+ok "all but those of a window" sh -c '"$HEAPCORE" replay --only=all --json \
+	--window=0..0.001 phases.trace | jq -e "has(\"models\") | not"'
+ok "--csv of two sections says so" sh -c '! "$HEAPCORE" replay --csv \
+	--only=sites,notes phases.trace 2>err && grep -q "only one" err'
+ok "only rates, of one rate" test "$("$HEAPCORE" replay --only=rates \
+	--csv phases.trace | wc -l)" = 2
 
 finish

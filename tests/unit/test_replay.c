@@ -621,13 +621,17 @@ TEST(the_rate_that_is_needed)
 	CHECK_U64(r.n_top, RATES_TOP);
 	for (size_t i = 1; i < r.n_top; i++)
 		CHECK(r.group_bytes[r.top[i - 1]] >= r.group_bytes[r.top[i]]);
-	rate = rates_needed(&r, 0.05);
+	rate = rates_needed(&r, 0.05, r.n_top);
 	CHECK(rate > 1 && rate < 65536);
+	/* Of fewer and larger ones, a coarser one; none asks for nothing. */
+	CHECK(rates_needed(&r, 0.05, 1) >= rate);
+	CHECK_U64(rates_n_large(&r, 0), r.n_top);
+	CHECK_U64(rates_n_large(&r, 1.1), 0);
 	rates_try(&r, rate, &got);
 	CHECK(got.top_error <= 0.05);
 	rates_try(&r, rate * 2, &got);
 	CHECK(got.top_error > 0.05);
-	CHECK_U64(rates_needed(&r, 0), 1);
+	CHECK_U64(rates_needed(&r, 0, r.n_top), 1);
 	rates_fini(&r);
 	rates_init(&r, &o, NULL, 0, 0);
 	rates_try(&r, 512, &got);
