@@ -67,7 +67,7 @@ static void release_text(struct space *sp, char *ret, size_t size)
 }
 
 static void evidence_text(const struct zend_heap *z, size_t n, size_t exact,
-			  unsigned marked, struct str *s)
+			  struct str *s)
 {
 	const struct zend_layout *at = &z->at;
 
@@ -82,9 +82,6 @@ static void evidence_text(const struct zend_heap *z, size_t n, size_t exact,
 		   n == 1 ? "" : "s");
 	if (z->custom)
 		str_adds(s, "; its functions are replaced, as by a profiler");
-	if (marked)
-		str_printf(s, "; bit 29 of %u pages is set: an allocation "
-			   "sampler marks them", marked);
 }
 
 static void zend_walk(struct space *sp, struct sighting *at,
@@ -95,7 +92,6 @@ static void zend_walk(struct space *sp, struct sighting *at,
 	char release[40];
 	struct str evidence;
 	size_t exact = 0;
-	unsigned marked = 0;
 
 	(void)progress;
 	release_text(sp, release, sizeof(release));
@@ -116,12 +112,11 @@ static void zend_walk(struct space *sp, struct sighting *at,
 			       &sum);
 		exact += sum.used_bytes == z->size &&
 			sum.real_bytes == z->real_size;
-		marked += sum.marked_pages;
 	}
 	heap_add_setting(heap, allocator, "memory_limit", s->heaps[0].limit,
 			 true, false);
 	str_init(&evidence);
-	evidence_text(&s->heaps[0], s->n, exact, marked, &evidence);
+	evidence_text(&s->heaps[0], s->n, exact, &evidence);
 	free(heap->allocators[allocator].evidence);
 	heap->allocators[allocator].evidence = str_take(&evidence);
 }

@@ -66,6 +66,8 @@ struct zend_heap {
 	uint64_t key;		/* of the shadows */
 	uint32_t custom;	/* other functions serve the program */
 	uint32_t n_ring, n_cache;	/* chunks that it counts itself */
+	bool damaged;		/* its main chunk's header; others named it */
+	bool lost;		/* and nothing of its structure is left */
 };
 
 /* A module of the engine: which PHP it is. */

@@ -21,6 +21,7 @@ enum {
 	FREE_MAP_BYTES = ZEND_PAGES / 8,
 	MAIN_MIN = 280, MAIN_MAX = 640,
 	MAX_RING = 1 << 22,		/* chunks: 8 TiB */
+	MAX_MEMBERS = 1 << 16,
 };
 static const uint32_t SMALL_RUN = UINT32_C(1) << 31;
 
@@ -324,17 +325,113 @@ static bool probe_heap(struct space *sp, vaddr chunk, struct zend_heap *z,
 	return !missing;
 }
 
+/* ---- candidates ---- */
+
+/* A chunk that names a heap which is not in it. */
+struct member {
+	vaddr heap, chunk;
+};
+
+struct find {
+	struct space *sp;
+	struct zend_heap *all;		/* owned by the caller */
+	size_t n, cap;
+	struct member *members;		/* owned */
+	size_t n_members, cap_members;
+	char *near;
+	size_t near_size;
+};
+
+static void look_at(struct find *f, vaddr at)
+{
+	struct zend_heap z;
+	uint64_t word;
+
+	if (!space_u64(f->sp, at, &word))
+		return;
+	if (word == at + ZEND_HEAP_OFF) {
+		if (f->n < ZEND_LIMIT_HEAPS &&
+		    probe_heap(f->sp, at, &z, f->near, f->near_size))
+			MEM_PUSH(f->all, f->n, f->cap) = z;
+	} else if (word && word % ZEND_CHUNK == ZEND_HEAP_OFF &&
+		   f->n_members < MAX_MEMBERS &&
+		   space_readable(f->sp, word - ZEND_HEAP_OFF, ZEND_PAGE)) {
+		MEM_PUSH(f->members, f->n_members, f->cap_members) =
+			(struct member){ word, at };
+	}
+}
+
+/*
+ * A heap whose main chunk was overwritten, named by another one of its chunks:
+ * all of them have their map in the same place.
+ */
+static bool probe_member(struct space *sp, const struct member *m,
+			 struct zend_heap *z)
+{
+	const uint8_t *header = space_view(sp, m->chunk, ZEND_PAGE);
+	const uint8_t *main_chunk;
+	struct zend_chunk scratch = { 0 };
+
+	*z = (struct zend_heap){
+		.main_chunk = m->heap - ZEND_HEAP_OFF, .addr = m->heap,
+		.at.main_chunk = MAIN_MIN, .damaged = true,
+	};
+	main_chunk = space_view(sp, z->main_chunk, ZEND_PAGE);
+	if (!header || !main_chunk || !probe_map(header, &z->at, &scratch) ||
+	    zend_read_map(header, &z->at, &scratch))
+		return false;
+	if (probe_main(main_chunk, z->main_chunk, &z->at)) {
+		probe_slots(sp, main_chunk, z->main_chunk, &z->at, &scratch);
+		probe_shadow(sp, main_chunk, &z->at);
+	}
+	z->lost = z->at.good <= 3 * z->at.bad;
+	if (!z->lost)
+		read_fields(main_chunk, z);
+	return true;
+}
+
+static bool is_found(const struct find *f, vaddr heap)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->all[i].addr == heap)
+			return true;
+	return false;
+}
+
+static void add_damaged(struct find *f)
+{
+	vaddr last = 0;
+
+	for (size_t i = 0; i < f->n_members; i++) {
+		const struct member *m = &f->members[i];
+		struct zend_heap z;
+
+		if (m->heap == last || is_found(f, m->heap) ||
+		    f->n == ZEND_LIMIT_HEAPS)
+			continue;
+		if (probe_member(f->sp, m, &z))
+			MEM_PUSH(f->all, f->n, f->cap) = z;
+		else
+			continue;
+		last = m->heap;
+	}
+}
+
+static int compare_heaps(const void *a, const void *b)
+{
+	const struct zend_heap *x = a, *y = b;
+
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
 size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
 		 size_t near_size)
 {
-	struct zend_heap *all = NULL, z;
-	size_t n = 0, cap = 0;
+	struct find f = { .sp = sp, .near = near, .near_size = near_size };
 
-	*ret = NULL;
 	for (size_t i = 0; sp->word == 8 && i < sp->n_segs; i++) {
 		const struct seg *seg = &sp->segs[i];
 		vaddr end = seg->start + seg->avail, at;
-		uint64_t word;
 
 		if (!space_seg_anon(seg) || !(seg->flags & SEG_W))
 			continue;
@@ -343,16 +440,16 @@ size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
 			if (at >= end)
 				break;
 			at = round_down(at, ZEND_CHUNK);
-			if (at < seg->start || !space_u64(sp, at, &word) ||
-			    word != at + ZEND_HEAP_OFF ||
-			    n == ZEND_LIMIT_HEAPS)
-				continue;
-			if (probe_heap(sp, at, &z, near, near_size))
-				MEM_PUSH(all, n, cap) = z;
+			if (at >= seg->start)
+				look_at(&f, at);
 		}
 	}
-	*ret = all;
-	return n;
+	add_damaged(&f);
+	free(f.members);
+	if (f.n)
+		qsort(f.all, f.n, sizeof(*f.all), compare_heaps);
+	*ret = f.all;
+	return f.n;
 }
 
 /* ---- which PHP it is ---- */

@@ -37,7 +37,8 @@ static bool chunk_header(struct walk *w, vaddr chunk, uint8_t *ret)
 	    space_read(w->sp, chunk, ret, ZEND_PAGE) != ZEND_PAGE)
 		return false;
 	memcpy(&heap, ret, sizeof(heap));
-	return heap == w->z->addr;
+	return heap == w->z->addr ||
+	       (w->z->damaged && chunk == w->z->main_chunk);
 }
 
 static int compare_chunks(const void *a, const void *b)
@@ -158,18 +159,36 @@ static size_t scan_for_chunks(struct walk *w)
 	return w->n_chunks - known;
 }
 
+/* What others of its chunks say of it is all there is. */
+static void note_damaged(struct walk *w)
+{
+	heap_note(w->heap, "zend-main-chunk", w->arena, w->z->main_chunk, 0,
+		  "the header of the main chunk was overwritten, %zu chunks "
+		  "were found by a search%s", w->n_chunks, w->z->lost ?
+		  ": free slots count as in use, huge blocks are not known" :
+		  "");
+	heap_note_is_grave(w->heap);
+}
+
 static void find_chunks(struct walk *w)
 {
-	bool closed = follow_ring(w, 8);
+	bool closed = !w->z->lost && follow_ring(w, 8);
 	size_t found = 0;
 
 	if (!closed)
 		follow_ring(w, 16);
 	sort_chunks(w);
-	follow_cache(w);
+	if (w->z->lost)
+		add_chunk(w, w->z->main_chunk);
+	else
+		follow_cache(w);
 	if (!closed || w->n_chunks != w->z->n_ring) {
 		found = scan_for_chunks(w);
 		sort_chunks(w);
+	}
+	if (w->z->damaged) {
+		note_damaged(w);
+		return;
 	}
 	if (closed && !found && w->n_chunks == w->z->n_ring)
 		return;
@@ -487,6 +506,18 @@ static void check_sums(struct walk *w)
 	heap_note_is_grave(w->heap);
 }
 
+/* Which pages: "a tracked block may be here". */
+static void note_marks(struct walk *w)
+{
+	if (!w->sum->marked_pages)
+		return;
+	heap_note(w->heap, "zend-sampler", w->arena, w->z->main_chunk, 0,
+		  "bit 29 of the page map is set for %u pages: an allocation "
+		  "sampler marks those with a block that it follows",
+		  w->sum->marked_pages);
+	heap_note_is_minor(w->heap);
+}
+
 void zend_walk_heap(struct space *sp, const struct zend_heap *z,
 		    struct heap *heap, uint32_t arena, struct zend_sum *ret)
 {
@@ -502,10 +533,13 @@ void zend_walk_heap(struct space *sp, const struct zend_heap *z,
 	find_chunks(&w);
 	add_chunks(&w);
 	w.steps = w.n_chunks * (uint64_t)(ZEND_CHUNK / 8);
-	for (unsigned bin = 0; bin < ZEND_BINS; bin++)
-		walk_list(&w, bin);
-	walk_huge(&w);
-	check_sums(&w);
+	if (!z->lost) {
+		for (unsigned bin = 0; bin < ZEND_BINS; bin++)
+			walk_list(&w, bin);
+		walk_huge(&w);
+		check_sums(&w);
+	}
+	note_marks(&w);
 	free(w.chunks);
 	free(w.cached);
 }

@@ -94,9 +94,8 @@ ok "classes of one of everything" counts kinds.php \
 	"object RuntimeException=300" "object Exception=300"
 ok "objects that were not freed" counts objects.php "object Item=13333"
 
-# damaged KIND CODE: one word is overwritten; the rest of the heap is as before
-# within a few blocks, and a finding says where.
-damaged() {
+# patched KIND: objects.core with it, and its report; status is that of it.
+patched() {
 	cp objects.core core
 	"$programs/damage" core $(jq -r '.allocators[] |
 		select(.name == "zend") | .evidence |
@@ -106,6 +105,12 @@ damaged() {
 	status=0
 	"$HEAPCORE" analyze -q --json core >report.json || status=$?
 	echo "status $status"
+}
+
+# damaged KIND CODE: one word is overwritten; the rest of the heap is as before
+# within a few blocks, and a finding says where.
+damaged() {
+	patched "$1" || return 1
 	[ "$status" = 3 ] || return 1
 	jq -e --arg code "$2" '[.findings[].code] | index($code)' report.json
 	jq -e --slurpfile whole objects.json '
@@ -113,6 +118,28 @@ damaged() {
 		used as $u | ($whole[0] | used) as $w |
 		if $u < $w then $w - $u else $u - $w end | . < $w / 20' \
 		report.json
+}
+
+# The whole header of the main chunk is gone: all other chunks are there.
+no_header() {
+	patched page || return 1
+	[ "$status" = 3 ] || return 1
+	jq -e '[.findings[].code] | index("zend-main-chunk")' report.json &&
+	jq -e --slurpfile whole objects.json '
+		def zend: .allocators[] | select(.name == "zend");
+		($whole[0] | zend.mapped_bytes) - zend.mapped_bytes |
+		. == 5 * 1048576 + 4096' report.json && sums_hold
+}
+
+marked() {
+	patched mark || return 1
+	[ "$status" = 0 ] || return 1
+	jq -e '[.findings[] | select(.code == "zend-sampler") | .minor] ==
+		[true]' report.json &&
+	jq -e --slurpfile whole objects.json '
+		def zend: .allocators[] | select(.name == "zend") |
+			.used_bytes;
+		zend == ($whole[0] | zend)' report.json
 }
 
 if of_php objects.php >/dev/null 2>&1; then
@@ -124,5 +151,9 @@ if of_php objects.php >/dev/null 2>&1; then
 	ok "a free slot is overwritten" damaged slot zend-free-list
 	ok "a free list loops" damaged loop zend-free-list
 	ok "a free list leads between slots" damaged inside zend-free-list
+	ok "the main chunk does not name its heap" damaged header \
+		zend-main-chunk
+	ok "the header of the main chunk is lost" no_header
+	ok "a sampler marks pages" marked
 fi
 finish
