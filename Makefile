@@ -18,7 +18,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc
 ANALYSIS = stored stack backtrace usage residency heat where looked spans fragment release abortmsg fill damage standout \
-	index roots scan weak edges graph rings mark reach refs dominate retain \
+	profile_rate index roots scan weak edges graph rings mark reach refs dominate retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
 	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view php_say \
@@ -31,9 +31,9 @@ RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
 	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_php build_types sample build_sample build_find build_members build_words build_at estimate report \
 	saved compare compare_build compare_say \
-	frames sites calls build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
+	frames sites calls profiled build_profile build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
 TUI = screen keys heat term view page side draw actions script tui
-COMMANDS = heapcore cmd cmd_subject cmd_report cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
+COMMANDS = heapcore cmd cmd_subject cmd_report cmd_export cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
 	cmd_trace_open cmd_trace cmd_record cmd_tui
 
 MODULES = $(BASE:%=base/%) $(COREWALK:%=corewalk/%) \

@@ -9,8 +9,9 @@
 #include "base/num.h"
 #include "base/progress.h"
 #include "cmd.h"
-#include "cmd_subject.h"
+#include "cmd_export.h"
 #include "cmd_report.h"
+#include "cmd_subject.h"
 #include "report/blocks.h"
 #include "report/filter.h"
 #include "report/report.h"
@@ -28,6 +29,9 @@ struct args {
 	const char *at;
 	const char *hints;
 	const char *sample, *seed, *budget;
+	bool profile;
+	const char *rate;
+	struct export_args export;
 	const char *search, *search_hex, *search_in, *limit;
 	struct list files;
 };
@@ -42,8 +46,8 @@ static const struct option pid_option[] = {
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, standout, types, allocators, "
 	  "arenas,\nleaks, retainers, strings, duplicates, patterns,\n"
-	  "php, classes, fragmentation, residency, threads,\nmappings, "
-	  "modules, settings, findings, all",
+	  "php, classes, profile, fragmentation, residency,\nthreads, "
+	  "mappings, modules, settings, findings, all",
 	  OPTION_VALUE, ARG(report.only) },
 };
 
@@ -80,6 +84,13 @@ static const struct option block_options[] = {
 	  OPTION_LIST, ARG(report.fail_if) },
 };
 
+static const struct option profile_options[] = {
+	{ 0, "profile", NULL, "only the heap profile that an allocator keeps,\n"
+	  "and how wrong it is", OPTION_FLAG, ARG(profile) },
+	{ 0, "rate", "SIZE", "of that profile, if it is not known",
+	  OPTION_VALUE, ARG(rate) },
+};
+
 /* One without a title goes on with the one before. */
 static const struct option_group groups[] = {
 	{ "Input", pid_option, countof(pid_option), 0 },
@@ -88,6 +99,8 @@ static const struct option_group groups[] = {
 	{ "Report", only_option, countof(only_option), 0 },
 	{ NULL, report_shape_options, REPORT_SHAPE_OPTIONS, ARG(report) },
 	{ NULL, block_options, countof(block_options), 0 },
+	{ "Profile", profile_options, countof(profile_options), 0 },
+	{ NULL, export_options, EXPORT_OPTIONS, ARG(export) },
 	{ "Output", common_options, COMMON_OPTIONS, ARG(common) },
 };
 
@@ -98,6 +111,7 @@ struct run {
 	struct filter filter;		/* of blocks */
 	struct conditions conditions;
 	uint64_t budget_ns;
+	uint64_t profile_rate;		/* 0: as the allocator has it */
 	const struct allocator *allocator;
 	vaddr at;
 	struct progress progress;
@@ -235,6 +249,31 @@ static bool set_sample(struct run *run, struct err *err)
 	return true;
 }
 
+/* It is one section, and files for other tools. */
+static bool set_profile(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	struct report_options *o = &run->options;
+	const char *file = export_wanted(&a->export);
+
+	if (a->profile && (a->blocks || a->at || run->pattern))
+		return err_set(err, ERR_USAGE, "--profile is a report of its "
+			       "own: no --blocks, no --at, no search");
+	if (a->profile && !a->report.only)
+		o->sections = 0;
+	if (a->profile)
+		o->sections |= 1u << SECTION_PROFILE;
+	if (!(o->sections >> SECTION_PROFILE & 1) && (a->rate || file))
+		return err_set(err, ERR_USAGE, "--%s is for --profile",
+			       a->rate ? "rate" : file);
+	if (a->rate && (!num_parse_size(a->rate, &run->profile_rate) ||
+			!run->profile_rate ||
+			run->profile_rate > SAMPLER_MAX_RATE))
+		return err_set(err, ERR_USAGE, "--rate: '%.40s' is not a "
+			       "number of bytes from 1 to 1T", a->rate);
+	return true;
+}
+
 /* A filter is of rows if there is one section and that is not of blocks. */
 static bool set_filter(struct run *run, struct err *err)
 {
@@ -245,7 +284,8 @@ static bool set_filter(struct run *run, struct err *err)
 
 	if (!expr)
 		return true;
-	if (!run->args.blocks && (run->args.report.only || run->pattern) &&
+	if (!run->args.blocks && (run->args.report.only || run->pattern ||
+				  run->args.profile) &&
 	    report_single_section(o, &section) &&
 	    section != SECTION_CLASSES) {
 		o->row_filter = expr;
@@ -306,6 +346,7 @@ static bool prepare(struct run *run, struct err *err)
 	       report_args_shape(&a->report, &a->common, &run->options, err) &&
 	       set_search(run, err) &&
 	       set_sections(run, err) && set_sample(run, err) &&
+	       set_profile(run, err) &&
 	       set_filter(run, err) && set_hints(run, err) &&
 	       conditions_compile(&run->conditions, &a->report.fail_if, totals,
 				  n, err) &&
@@ -485,6 +526,28 @@ static int status_of(const struct run *run)
 					    : STATUS_INCOMPLETE;
 }
 
+/* The profile, and the files that are made of it. */
+static bool profile(struct run *run, struct err *err)
+{
+	const struct subject *s = &run->subject;
+	const struct args *a = &run->args;
+	const struct export e = {
+		.in = &s->profiled.live_input,
+		.said = "heapcore analyze --profile",
+	};
+
+	if (!(run->options.sections >> SECTION_PROFILE & 1))
+		return true;
+	if (!subject_profile(&run->subject, run->profile_rate,
+			     &run->progress, err))
+		return false;
+	if (export_wanted(&a->export) && !s->profiled.live.n_events)
+		return err_set(err, ERR_FORMAT, "%s: no profile is in it: "
+			       "nothing to export",
+			       s->sp->path ? s->sp->path : "the process");
+	return export_profiles(&e, &a->export, a->common.force, err);
+}
+
 /* From an open output to a closed one. */
 static int make_report(struct run *run, struct err *err)
 {
@@ -492,8 +555,10 @@ static int make_report(struct run *run, struct err *err)
 
 	if (ok)
 		ok = walk(run, err);
-	if (ok)
+	if (ok) {
 		analyse(run);
+		ok = profile(run, err);
+	}
 	progress_phase(&run->progress, NULL);
 	if (run->subject.sp && !run->args.common.quiet)
 		cmd_warn(run->subject.sp, run->args.report.redact);
@@ -552,6 +617,7 @@ const struct command command_analyze = {
 "  heapcore analyze --json core.1234 | jq '.where'\n"
 "  heapcore analyze --only=classes --rows=all --sort=blocks core.1234\n"
 "  heapcore analyze --blocks --filter='size>1M' core.1234\n"
+"  heapcore analyze --profile --pprof=heap.pb.gz core.1234\n"
 "  heapcore analyze --fail-if='free_share>30%' core.1234\n",
 	.groups = groups,
 	.n_groups = countof(groups),

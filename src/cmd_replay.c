@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "cmd.h"
+#include "cmd_export.h"
 #include "cmd_report.h"
-#include "report/pprof.h"
 #include "report/replay.h"
 #include "report/replay_export.h"
 #include "report/replay_run.h"
@@ -27,7 +27,8 @@ struct args {
 	bool no_exact, only_exact;
 	struct list sysroots, debug_dirs;
 	const char *pauses, *pause_unit, *pause_start, *pause_total;
-	const char *pprof, *folded, *speedscope, *massif;
+	struct export_args export;
+	const char *massif;
 	struct report_args report;
 	struct list files;
 };
@@ -96,12 +97,6 @@ static const struct option pause_options[] = {
 };
 
 static const struct option file_options[] = {
-	{ 0, "pprof", "FILE", "also write a gzipped pprof profile",
-	  OPTION_VALUE, ARG(pprof) },
-	{ 0, "folded", "FILE", "also write folded stacks for flame graphs",
-	  OPTION_VALUE, ARG(folded) },
-	{ 0, "speedscope", "FILE", "also write JSON for speedscope",
-	  OPTION_VALUE, ARG(speedscope) },
 	{ 0, "massif", "FILE", "also write what ms_print reads",
 	  OPTION_VALUE, ARG(massif) },
 };
@@ -112,7 +107,8 @@ static const struct option_group groups[] = {
 	{ NULL, report_shape_options, REPORT_SHAPE_OPTIONS, ARG(report) },
 	{ "Names", name_options, countof(name_options), 0 },
 	{ "Pauses", pause_options, countof(pause_options), 0 },
-	{ "Files", file_options, countof(file_options), 0 },
+	{ "Files", export_options, EXPORT_OPTIONS, ARG(export) },
+	{ NULL, file_options, countof(file_options), 0 },
 	{ "Output", common_options, COMMON_OPTIONS, ARG(common) },
 };
 
@@ -523,56 +519,12 @@ static void warn(const struct run *run)
 
 /* ---- files for other tools ---- */
 
-struct export {
-	const struct replay_input *in;
-	bool exact;
-	const char *said;	/* the command line */
-};
-
-static bool export_pprof(const struct export *e, struct out *o,
-			 struct err *err)
-{
-	return pprof_write(e->in, e->exact, e->said, o, err);
-}
-
-static bool export_folded(const struct export *e, struct out *o,
-			  struct err *err)
-{
-	(void)err;
-	folded_write(e->in, e->exact, o);
-	return true;
-}
-
-static bool export_speedscope(const struct export *e, struct out *o,
-			      struct err *err)
-{
-	(void)err;
-	speedscope_write(e->in, o);
-	return true;
-}
-
 static bool export_massif(const struct export *e, struct out *o,
 			  struct err *err)
 {
 	(void)err;
 	massif_write(e->in, e->exact, e->said, o);
 	return true;
-}
-
-static bool write_export(const struct export *e, const char *path, bool force,
-			 bool (*write)(const struct export *, struct out *,
-				       struct err *), struct err *err)
-{
-	struct out out;
-
-	if (!path)
-		return true;
-	if (!out_open(&out, path, force, err))
-		return false;
-	if (write(e, &out, err))
-		return out_close(&out, err);
-	out_abandon(&out);
-	return false;
 }
 
 static bool write_exports(const struct run *run, struct err *err)
@@ -585,14 +537,9 @@ static bool write_exports(const struct run *run, struct err *err)
 		.exact = run->input.exact && run->pass.rates[0] == SAMPLER_ALL,
 	};
 
-	return write_export(&e, a->pprof, a->common.force, export_pprof,
-			    err) &&
-	       write_export(&e, a->folded, a->common.force, export_folded,
-			    err) &&
-	       write_export(&e, a->speedscope, a->common.force,
-			    export_speedscope, err) &&
-	       write_export(&e, a->massif, a->common.force, export_massif,
-			    err);
+	return export_profiles(&e, &a->export, a->common.force, err) &&
+	       export_file(&e, a->massif, a->common.force, export_massif,
+			   err);
 }
 
 static bool write_report(struct run *run, struct err *err)

@@ -65,6 +65,8 @@ void subject_fini(struct subject *s)
 {
 	if (s->input.php)
 		php_view_fini(&s->php);
+	if (s->input.profiled)
+		profiled_fini(&s->profiled);
 	if (s->input.search)
 		search_fini(&s->search);
 	if (s->input.periods)
@@ -491,4 +493,20 @@ void subject_search(struct subject *s, const struct search_pattern *pattern,
 {
 	search_init(&s->search, pattern, s->sp, &s->heap, in, limit, p);
 	s->input.search = &s->search;
+}
+
+bool subject_profile(struct subject *s, uint64_t rate, struct progress *p,
+		     struct err *err)
+{
+	const struct profiled_options options = {
+		.rate = rate, .depth = 1, .target = &s->options,
+		.debug = debug_files(s),
+	};
+
+	progress_phase(p, "reading the profile");
+	if (!profiled_init(&s->profiled, s->sp, &s->heap, s->names.symbols,
+			   &options, err))
+		return false;
+	s->input.profiled = &s->profiled;
+	return true;
 }

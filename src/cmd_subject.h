@@ -27,6 +27,7 @@
 #include "cmd.h"
 #include "corewalk/alloc.h"
 #include "corewalk/heap.h"
+#include "report/profiled.h"
 #include "report/report.h"
 
 struct subject_args {
@@ -77,6 +78,7 @@ struct subject {
 	struct tails tails;
 	struct search search;
 	struct php_view php;
+	struct profiled profiled;
 	struct err reach_err;	/* why there is none of it */
 	struct report_input input;	/* points to the others */
 };
@@ -140,6 +142,12 @@ void subject_php(struct subject *s, bool asked, struct progress *p);
 /* Where a pattern is; at most limit places are kept. */
 void subject_search(struct subject *s, const struct search_pattern *pattern,
 		    enum search_in in, size_t limit, struct progress *p);
+/*
+ * The profile that an allocator keeps; rate is its rate if that is known
+ * better, else 0.  After subject_where().
+ */
+bool subject_profile(struct subject *s, uint64_t rate, struct progress *p,
+		     struct err *err) MUST_CHECK;
 #define SUBJECT_REACH_FREELY (256 * MIB)
 
 #endif

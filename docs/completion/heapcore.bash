@@ -14,7 +14,8 @@ _heapcore()
 		--fail-if="
 	local analyze="$process $how $shape --filter= --blocks --leaks --at=
 		--hints= --search= --search-hex= --search-in= --limit=
-		--sample= --budget= --seed="
+		--sample= --budget= --seed= --profile --rate= --pprof=
+		--folded= --speedscope="
 	local diff="$process $how $shape"
 	local replay="--rate= --by= --estimator= --seed= --seeds= --streams=
 		--metric= --at= --peak= --depth= --no-exact --exact --only= --rows=
@@ -30,7 +31,7 @@ _heapcore()
 	local snapshot="$process --fork --all --compress="
 	local sections="all where standout types allocators arenas leaks retainers
 		strings duplicates patterns php
-		classes fragmentation residency threads mappings modules settings
+		classes profile fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||
 		sections="all where changed arenas leaks classes types"
@@ -110,6 +111,7 @@ _heapcore()
 		COMPREPLY=($(compgen -d -- "$word"))
 		return ;;
 	--exe | --output | -o | --pprof | --folded | --hints | \
+	--speedscope | --massif | \
 	--script)
 		compopt -o filenames
 		COMPREPLY=($(compgen -f -- "$word"))

@@ -13,7 +13,7 @@ set -l common "__fish_seen_subcommand_from analyze diff record \
 	replay snapshot trace tui watch"
 set -l sections all where standout types allocators arenas leaks \
 	retainers strings duplicates patterns php \
-	classes fragmentation residency threads mappings modules settings findings
+	classes profile fragmentation residency threads mappings modules settings findings
 
 complete -c heapcore -n "not $common" -f -a analyze \
 	-d "Report on a core file or process"
@@ -67,6 +67,14 @@ complete -c heapcore -n $analyze -l sample -x -a "64k 512k 2M" \
 complete -c heapcore -n $analyze -l budget -x -a "500ms 2s 10s" \
 	-d "Types in about this time"
 complete -c heapcore -n $analyze -l seed -x -d "Of the generator"
+complete -c heapcore -n $analyze -l profile \
+	-d "The heap profile that an allocator keeps"
+complete -c heapcore -n $analyze -l rate -x -a "64k 512k 2M" \
+	-d "Of that profile"
+complete -c heapcore -n $analyze -l pprof -r -d "Also a pprof profile"
+complete -c heapcore -n $analyze -l folded -r -d "Also folded stacks"
+complete -c heapcore -n $analyze -l speedscope -r \
+	-d "Also JSON for speedscope"
 complete -c heapcore -n $analyze -l bytes -d "Exact bytes"
 complete -c heapcore -n $analyze -l csv -d "Comma-separated values"
 complete -c heapcore -n $analyze -l redact -d "No byte of the content"

@@ -197,7 +197,16 @@ static void make_classes(struct usage *u, const struct counter *c)
 	u->total.example = u->classes[0].example;
 }
 
-void usage_init(struct usage *u, const struct heap *h, uint32_t arena)
+static bool is_wanted(const struct usage *u, const bool *wanted,
+		      uint32_t arena)
+{
+	if (wanted)
+		return wanted[arena];
+	return u->arena == USAGE_ALL_ARENAS || u->arena == arena;
+}
+
+static void count_all(struct usage *u, const struct heap *h, uint32_t arena,
+		      const bool *wanted)
 {
 	struct counter *c = mem_zalloc(sizeof(*c));
 
@@ -205,7 +214,7 @@ void usage_init(struct usage *u, const struct heap *h, uint32_t arena)
 	for (size_t i = 0; i < h->n_extents; i++) {
 		const struct heap_extent *x = &h->extents[i];
 
-		if (arena != USAGE_ALL_ARENAS && x->arena != arena)
+		if (!is_wanted(u, wanted, x->arena))
 			continue;
 		if (x->kind == EXTENT_MMAPPED)
 			add_mmapped(c, x);
@@ -217,10 +226,80 @@ void usage_init(struct usage *u, const struct heap *h, uint32_t arena)
 	free(c);
 }
 
+void usage_init(struct usage *u, const struct heap *h, uint32_t arena)
+{
+	count_all(u, h, arena, NULL);
+}
+
+void usage_init_some(struct usage *u, const struct heap *h,
+		     const bool *wanted)
+{
+	count_all(u, h, USAGE_ALL_ARENAS, wanted);
+}
+
 void usage_fini(struct usage *u)
 {
 	free(u->classes);
 	*u = (struct usage){ 0 };
+}
+
+/* How many classes begin at or before a size. */
+static size_t classes_up_to(const struct usage *u, uint64_t size)
+{
+	size_t low = 0, high = u->n_classes;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (u->classes[middle].min <= size)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+size_t usage_find(const struct usage *u, uint64_t size)
+{
+	size_t n = classes_up_to(u, size);
+
+	return n ? n - 1 : 0;
+}
+
+static void add_used(struct usage_class *c, uint64_t blocks, uint64_t bytes)
+{
+	add_tally(&c->used, blocks, bytes);
+	add_tally(&c->state[BLOCK_USED], blocks, bytes);
+}
+
+/* The class of a size, made if there is none. */
+static struct usage_class *class_of(struct usage *u, uint64_t size)
+{
+	struct usage_class new = { .min = size, .max = size };
+	size_t at = classes_up_to(u, size), n;
+
+	if (at && u->classes[at - 1].max >= size)
+		return &u->classes[at - 1];
+	if (size >= USAGE_EXACT) {
+		new.min = UINT64_C(1) << (63 - __builtin_clzll(size));
+		new.max = new.min * 2 - 1;
+	}
+	(void)MEM_PUSH(u->classes, u->n_classes, u->cap_classes);
+	n = u->n_classes - 1 - at;
+	memmove(&u->classes[at + 1], &u->classes[at], n * sizeof(new));
+	u->classes[at] = new;
+	return &u->classes[at];
+}
+
+void usage_resize(struct usage *u, uint64_t from, uint64_t to)
+{
+	size_t at = usage_find(u, from);
+
+	if (!u->n_classes || !to || !u->classes[at].used.blocks)
+		return;
+	add_used(&u->classes[at], UINT64_MAX, -from);
+	add_used(class_of(u, to), 1, to);
+	add_used(&u->total, 0, to - from);
 }
 
 static bool same_tally(struct tally a, struct tally b)

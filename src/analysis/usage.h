@@ -43,7 +43,15 @@ struct usage {
 
 /* Blocks of one arena, or of all. */
 void usage_init(struct usage *u, const struct heap *h, uint32_t arena);
+/* The same of those arenas of which wanted[arena] says so. */
+void usage_init_some(struct usage *u, const struct heap *h,
+		     const bool *wanted);
 void usage_fini(struct usage *u);
+
+/* The place of the class of a block's size. */
+size_t usage_find(const struct usage *u, uint64_t size);
+/* A block in use that has one size counts from now on with another. */
+void usage_resize(struct usage *u, uint64_t from, uint64_t to);
 
 /* The sums agree with the arenas' tallies. */
 bool usage_check(const struct usage *u, const struct heap *h) MUST_CHECK;

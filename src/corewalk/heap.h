@@ -188,6 +188,7 @@ struct heap_profile {
 	enum heap_profile_kind kind;
 	const struct module *module;	/* that the allocator is in; or NULL */
 	uint64_t rate;		/* bytes from one mark to the next; 0 unknown */
+	uint64_t blind;		/* bytes that its first thread gets unseen */
 	struct heap_sample *samples;	/* owned */
 	size_t n, cap;
 	vaddr *pcs;		/* owned */

@@ -216,6 +216,15 @@ static void read_kernel(struct symbols *s, struct table *t)
 	put_in_order(t);
 }
 
+static const struct table *table_of(struct symbols *s, const struct module *m)
+{
+	struct table *t = &s->tables[m - s->sp->modules];
+
+	if (!t->read)
+		read_table(s, t, m);
+	return t;
+}
+
 /* The table for an address; NULL if it is in none of them. */
 static const struct table *table_at(struct symbols *s, vaddr addr)
 {
@@ -223,12 +232,8 @@ static const struct table *table_at(struct symbols *s, vaddr addr)
 	const struct seg *seg;
 	struct table *t;
 
-	if (m) {
-		t = &s->tables[m - s->sp->modules];
-		if (!t->read)
-			read_table(s, t, m);
-		return t;
-	}
+	if (m)
+		return table_of(s, m);
 	seg = space_seg(s->sp, addr);
 	if (!seg || !seg->start || seg->start != s->sp->at_sysinfo)
 		return NULL;
@@ -269,4 +274,17 @@ bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret)
 		.is_code = t->entries[lo - 1].is_code,
 	};
 	return true;
+}
+
+bool symbols_named(struct symbols *s, const struct module *m,
+		   const char *name, vaddr *ret)
+{
+	const struct table *t = table_of(s, m);
+
+	for (size_t i = 0; i < t->n; i++)
+		if (!strcmp(t->entries[i].name, name)) {
+			*ret = t->entries[i].start + t->bias;
+			return true;
+		}
+	return false;
 }

@@ -31,4 +31,8 @@ void symbols_free(struct symbols *s);
  */
 bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret);
 
+/* Where a module has the object or function of this name. */
+bool symbols_named(struct symbols *s, const struct module *m,
+		   const char *name, vaddr *ret);
+
 #endif

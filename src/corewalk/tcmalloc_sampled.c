@@ -21,7 +21,9 @@ enum {
 	LIST_DEPTH = MAX_DEPTH - 1,	/* of a list: the last word links */
 	SPAN_NEXT = 16,
 	GROWTH_BUDGET = 1 << 22,	/* records looked at, in vain or not */
-	LARGEST_COUNTED = 262144,	/* above, not the block but the request */
+	LARGEST_COUNTED = 262144,	/* above, the request counts */
+	/* The first gap is drawn before the rate has been read: sampler.cc. */
+	BLIND = 16 << 20,
 };
 
 /* ---- sampled blocks ---- */
@@ -131,6 +133,7 @@ static void add_live(const struct tcmalloc *t, struct heap *heap,
 			p = heap_add_profile(heap, allocator,
 					     HEAP_PROFILE_LIVE);
 			p->module = t->module;
+			p->blind = BLIND;
 		}
 		bad += !add_sampled(t, s, p);
 	}

@@ -207,30 +207,18 @@ static void fill_head(struct trace_file_header *h,
 	h->crc = trace_crc32c(h, offsetof(struct trace_file_header, crc));
 }
 
-struct trace_writer *trace_writer_new(const char *path, bool force,
-				      const struct trace_head *head,
-				      struct err *err)
+struct trace_writer *trace_writer_fd(int fd, const char *name,
+				     const struct trace_head *head)
 {
-	struct trace_writer *w;
+	struct trace_writer *w = mem_zalloc(sizeof(*w));
 
-	if (!check_target(path, force, err))
-		return NULL;
-	w = mem_zalloc(sizeof(*w));
 	str_init(&w->log);
 	str_init(&w->stacks);
 	str_init(&w->plain);
 	for (unsigned i = 0; i < TRACE_COLUMNS; i++)
 		str_init(&w->columns[i]);
-	w->path = mem_strdup(path);
-	w->temporary = mem_printf("%s.XXXXXX", path);
-	w->fd = mkostemp(w->temporary, O_CLOEXEC);
-	if (w->fd < 0) {
-		err_system(err, "%s", path);
-		free(w->temporary);
-		w->temporary = NULL;
-		trace_writer_abandon(w);
-		return NULL;
-	}
+	w->path = mem_strdup(name);
+	w->fd = fd;
 	fill_head(&w->head, head);
 	write_at(w, &w->head, sizeof(w->head), 0);
 	w->end = TRACE_HEADER_SIZE;
@@ -240,6 +228,28 @@ struct trace_writer *trace_writer_new(const char *path, bool force,
 		w->shift++;
 	w->next = 1;
 	objects_init(&w->objects);
+	return w;
+}
+
+struct trace_writer *trace_writer_new(const char *path, bool force,
+				      const struct trace_head *head,
+				      struct err *err)
+{
+	struct trace_writer *w;
+	char *temporary;
+	int fd;
+
+	if (!check_target(path, force, err))
+		return NULL;
+	temporary = mem_printf("%s.XXXXXX", path);
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0) {
+		err_system(err, "%s", path);
+		free(temporary);
+		return NULL;
+	}
+	w = trace_writer_fd(fd, path, head);
+	w->temporary = temporary;
 	return w;
 }
 
@@ -273,7 +283,7 @@ bool trace_writer_close(struct trace_writer *w, struct err *err)
 	if (!w->error && close(w->fd))
 		w->error = errno;
 	w->fd = w->error ? w->fd : -1;
-	if (!w->error && rename(w->temporary, w->path))
+	if (!w->error && w->temporary && rename(w->temporary, w->path))
 		w->error = errno;
 	ok = !w->error;
 	if (ok) {

@@ -38,6 +38,9 @@ struct trace_head {
 struct trace_writer *trace_writer_new(const char *path, bool force,
 				      const struct trace_head *head,
 				      struct err *err) MUST_CHECK;
+/* Into an open file, which is closed in the end; name is for messages. */
+struct trace_writer *trace_writer_fd(int fd, const char *name,
+				     const struct trace_head *head);
 /* Frees the writer either way. */
 bool trace_writer_close(struct trace_writer *w, struct err *err) MUST_CHECK;
 void trace_writer_abandon(struct trace_writer *w);

@@ -49,6 +49,15 @@ void build_types(struct report *r, const struct report_input *in);
 
 /* build_sample.c: as a sampling profiler would see it */
 void build_sample(struct report *r, const struct report_input *in);
+/* Size classes: a profile whose keys are places in usage.classes beside it. */
+struct profile;
+struct table *sample_add_classes(struct report *r, unsigned section,
+				 const char *name, const char *title,
+				 const struct profile *profile,
+				 const struct usage *u, uint64_t rate);
+
+/* build_profile.c: the profile that is still in the process */
+void build_profile(struct report *r, const struct report_input *in);
 
 /* build_leaks.c: what is lost */
 void build_leaks(struct report *r, const struct report_input *in);

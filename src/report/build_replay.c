@@ -615,10 +615,11 @@ static void add_sites(struct report *r, struct table *t,
 	}
 }
 
-static void build_sites(struct report *r, const struct replay_input *in)
+void replay_add_sites(struct report *r, unsigned section, const char *name,
+		      const char *title, const struct replay_input *in)
 {
-	struct table *t = report_add(r, REPLAY_SITES, "sites", site_title(in),
-				     site_columns, S_COLUMNS);
+	struct table *t = report_add(r, section, name, title, site_columns,
+				     S_COLUMNS);
 	AUTO_FREE struct ranked *ranked = rank_all(in);
 
 	t->more = "other sites";
@@ -630,6 +631,11 @@ static void build_sites(struct report *r, const struct replay_input *in)
 	table_total_row(t);
 	table_set_text(t, S_SITE, "total");
 	set_site(t, in, &in->sites->total);
+}
+
+static void build_sites(struct report *r, const struct replay_input *in)
+{
+	replay_add_sites(r, REPLAY_SITES, "sites", site_title(in), in);
 }
 
 /* ---- lifetimes ---- */

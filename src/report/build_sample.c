@@ -28,22 +28,6 @@ static const struct column sample_columns[S_COLUMNS] = {
 	ESTIMATE_OF_BLOCKS(S_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
 };
 
-/* The class of a size that the usage has. */
-static size_t find_class(const struct usage *u, uint64_t size)
-{
-	size_t low = 0, high = u->n_classes;
-
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		if (u->classes[middle].min <= size)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* One walk for both tables: by size class, and by type if there is a census. */
 static void take_samples(struct profile *classes, struct profile *types,
 			 const struct report *r,
@@ -61,7 +45,7 @@ static void take_samples(struct profile *classes, struct profile *types,
 	sample_walk_init(&w, in->heap, r->options->sample_rate,
 			 r->options->sample_seed);
 	while (sample_walk_next(&w, &b, &hit)) {
-		profile_add(classes, (uint32_t)find_class(in->usage, b.size),
+		profile_add(classes, (uint32_t)usage_find(in->usage, b.size),
 			    &hit);
 		if (c)
 			profile_add(types,
@@ -120,17 +104,18 @@ static void add_rows(struct table *t, const struct profile *p,
 	set_row(t, profile_total(p), &u->total, (double)rate, false);
 }
 
-static void build_classes_sample(struct report *r,
-				 const struct report_input *in,
-				 const struct profile *profile)
+struct table *sample_add_classes(struct report *r, unsigned section,
+				 const char *name, const char *title,
+				 const struct profile *profile,
+				 const struct usage *u, uint64_t rate)
 {
-	struct table *t = report_add(r, SECTION_SAMPLE, "sample",
-				     "AS A SAMPLER SEES IT", sample_columns,
+	struct table *t = report_add(r, section, name, title, sample_columns,
 				     S_COLUMNS);
 
 	t->more = "other sizes";
-	add_rows(t, profile, in->usage, r->options->sample_rate);
+	add_rows(t, profile, u, rate);
 	table_sort(t, S_BYTES + ESTIMATE_EXACT, false);
+	return t;
 }
 
 /* ---- by type ---- */
@@ -203,7 +188,8 @@ void build_sample(struct report *r, const struct report_input *in)
 	struct profile classes, types;
 
 	take_samples(&classes, &types, r, in);
-	build_classes_sample(r, in, &classes);
+	sample_add_classes(r, SECTION_SAMPLE, "sample", "AS A SAMPLER SEES IT",
+			   &classes, in->usage, r->options->sample_rate);
 	if (in->sampled)
 		build_types_sample(r, in, &types);
 	profile_fini(&classes);

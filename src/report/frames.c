@@ -225,6 +225,7 @@ static bool is_allocator(const char *name)
 	static const char *const prefixes[] = {
 		"std::allocator<", "std::allocator_traits<",
 		"std::__new_allocator<", "__gnu_cxx::new_allocator<",
+		"tcmalloc::",
 	};
 
 	for (size_t i = 0; i < countof(prefixes); i++)
@@ -286,7 +287,8 @@ static void free_function(struct frame_function *f)
 }
 
 /* Takes the strings over. */
-static uint32_t intern(struct frames *f, struct frame_function *function)
+static uint32_t intern(struct frames *f, uint32_t module,
+		       struct frame_function *function)
 {
 	size_t slot;
 
@@ -297,7 +299,8 @@ static uint32_t intern(struct frames *f, struct frame_function *function)
 		free_function(function);
 		return f->by_name[slot] - 1;
 	}
-	function->allocator = is_allocator(function->name);
+	function->allocator = is_allocator(function->name) ||
+		(f->allocators && module && f->allocators[module - 1]);
 	MEM_PUSH(f->functions, f->n_functions, f->cap_functions) = *function;
 	f->by_name[slot] = (uint32_t)f->n_functions;
 	return f->by_name[slot] - 1;
@@ -362,7 +365,7 @@ static const struct trace_name *given_name(const struct frames *f, vaddr addr)
 	return NULL;
 }
 
-static void name_given(const struct trace_name *n, struct frame *frame,
+static void name_given(const struct trace_name *n, struct named_frame *frame,
 		       struct frame_function *ret)
 {
 	const char *base = base_name(&n->file);
@@ -374,10 +377,10 @@ static void name_given(const struct trace_name *n, struct frame *frame,
 	ret->named = true;
 }
 
-static uint32_t add_frame(struct frames *f, struct frame *frame,
+static uint32_t add_frame(struct frames *f, struct named_frame *frame,
 			  struct frame_function *function)
 {
-	frame->function = intern(f, function);
+	frame->function = intern(f, frame->module, function);
 	MEM_PUSH(f->frames, f->n_frames, f->cap_frames) = *frame;
 	return (uint32_t)f->n_frames - 1;
 }
@@ -421,7 +424,7 @@ static void name_by_symbol(struct frames *f, const struct trace_module *m,
 }
 
 /* What is known of one of the functions; the last has a symbol. */
-static uint32_t add_place(struct frames *f, struct frame *frame,
+static uint32_t add_place(struct frames *f, struct named_frame *frame,
 			  const struct line_place *place)
 {
 	const struct trace_module *m =
@@ -469,7 +472,7 @@ static uint32_t add_places(struct frames *f, vaddr addr, uint32_t module)
 			(const uint8_t *)m->build_id.text,
 			(unsigned)m->build_id.len), at, places);
 	for (size_t i = 0; i < max_u64(n, 1); i++) {
-		struct frame frame = {
+		struct named_frame frame = {
 			.addr = addr, .module = module, .first = !i,
 			.inlined = i + 1 < n,
 		};
@@ -481,7 +484,7 @@ static uint32_t add_places(struct frames *f, vaddr addr, uint32_t module)
 
 static uint32_t new_frame(struct frames *f, vaddr addr)
 {
-	struct frame frame = { .addr = addr, .first = true };
+	struct named_frame frame = { .addr = addr, .first = true };
 	struct frame_function function = { .name = NULL };
 	const struct trace_name *given = given_name(f, addr);
 
@@ -514,7 +517,7 @@ static void grow_addrs(struct frames *f)
 	f->n_by_addr *= 2;
 	f->by_addr = mem_zalloc(f->n_by_addr * sizeof(*f->by_addr));
 	for (size_t i = 0; i < f->n_frames; i++) {
-		const struct frame *frame = &f->frames[i];
+		const struct named_frame *frame = &f->frames[i];
 
 		if (frame->first)
 			f->by_addr[addr_slot(f, frame->addr)] =

@@ -16,7 +16,7 @@
 #include "replay/trace_read.h"
 
 /* A function at an address; those that one address is in follow each other. */
-struct frame {
+struct named_frame {
 	vaddr addr;		/* a return address */
 	uint32_t function;	/* index; one for a name in an object */
 	uint32_t module;	/* index in trace_info.modules + 1; 0 none */
@@ -35,7 +35,7 @@ struct frame_function {
 
 struct frames {
 	struct trace *trace;	/* borrowed until frames_fini */
-	struct frame *frames;	/* owned; in order of appearance */
+	struct named_frame *frames;	/* owned; in order of appearance */
 	size_t n_frames, cap_frames;
 	struct frame_function *functions;	/* owned; likewise */
 	size_t n_functions, cap_functions;
@@ -48,6 +48,7 @@ struct frames {
 	const struct target_options *options;	/* borrowed */
 	struct debug *debug;	/* owned */
 	struct lines *lines;	/* owned */
+	const bool *allocators;	/* borrowed; by module: all of it is one */
 };
 
 /* Of the options, sysroots and folders of debug files count. */

@@ -33,6 +33,8 @@ enum {
 };
 
 enum { WIRE_VARINT = 0, WIRE_BYTES = 2, N_VALUES = 5, CHUNK = 1 << 16 };
+/* Of the values, those of what is live. */
+enum { LIVE_FIRST = 2, LIVE_END = 4 };
 
 struct writer {
 	z_stream z;
@@ -125,14 +127,30 @@ static void put_value_type(struct writer *w, unsigned field, const char *type,
 	end_message(w, field);
 }
 
-/* The order is Go's, so that tools which know that find the values. */
-static void put_types(struct writer *w)
+static size_t first_value(const struct replay_input *in)
 {
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "alloc_objects", "count");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "alloc_space", "bytes");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "inuse_objects", "count");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "inuse_space", "bytes");
-	put_value_type(w, PROFILE_SAMPLE_TYPE, "peak_space", "bytes");
+	return in->live_only ? LIVE_FIRST : 0;
+}
+
+static size_t end_value(const struct replay_input *in)
+{
+	return in->live_only ? LIVE_END : N_VALUES;
+}
+
+/* The order is Go's, so that tools which know that find the values. */
+static const struct {
+	const char *name, *unit;
+} value_types[N_VALUES] = {
+	{ "alloc_objects", "count" }, { "alloc_space", "bytes" },
+	{ "inuse_objects", "count" }, { "inuse_space", "bytes" },
+	{ "peak_space", "bytes" },
+};
+
+static void put_types(struct writer *w, const struct replay_input *in)
+{
+	for (size_t i = first_value(in); i < end_value(in); i++)
+		put_value_type(w, PROFILE_SAMPLE_TYPE, value_types[i].name,
+			       value_types[i].unit);
 }
 
 static uint64_t whole(double value)
@@ -201,7 +219,7 @@ static void put_samples(struct writer *w, const struct replay_input *in,
 					   first_of(in->frames, frames[k])
 					   + 1);
 		put_packed(w, SAMPLE_LOCATION);
-		for (size_t k = 0; k < N_VALUES; k++)
+		for (size_t k = first_value(in); k < end_value(in); k++)
 			put_varint(&w->packed, values[k]);
 		put_packed(w, SAMPLE_VALUE);
 		end_message(w, PROFILE_SAMPLE);
@@ -253,7 +271,7 @@ static void put_mappings(struct writer *w, const struct trace *t)
 static void put_locations(struct writer *w, const struct frames *f)
 {
 	for (size_t i = 0; i < f->n_frames; i++) {
-		const struct frame *frame = &f->frames[i];
+		const struct named_frame *frame = &f->frames[i];
 
 		if (!frame->first)
 			continue;
@@ -303,7 +321,7 @@ static void put_profile(struct writer *w, const struct replay_input *in,
 	const struct trace_info *info = trace_info(in->trace);
 
 	string_number(w, "", 0);
-	put_types(w);
+	put_types(w, in);
 	put_samples(w, in, exact);
 	put_mappings(w, in->trace);
 	put_locations(w, in->frames);

@@ -13,6 +13,7 @@
  * Five values a stack: allocated objects and bytes, live ones at the end, and
  * the bytes of the moment that the report is about.  Estimates, or what is
  * exact if that was asked for: either way final, nobody has to scale them.
+ * Where only what is live is known, its objects and bytes.
  */
 bool pprof_write(const struct replay_input *in, bool exact,
 		 const char *command_line, struct out *o, struct err *err)

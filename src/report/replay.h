@@ -55,6 +55,7 @@ struct replay_input {
 	enum replay_metric metric;
 	bool exact;		/* show what is exact, too */
 	bool only_exact;	/* and no estimates: then exact is set */
+	bool live_only;		/* of what was freed nothing is known */
 	const struct rate_result *rates;
 	size_t n_rates;
 	uint64_t n_seeds;
@@ -72,6 +73,10 @@ struct replay_input {
 
 bool replay_build(struct report *r, const struct replay_input *in,
 		  struct err *err) MUST_CHECK;
+
+/* The table of sites, for a section of this or of another report. */
+void replay_add_sites(struct report *r, unsigned section, const char *name,
+		      const char *title, const struct replay_input *in);
 
 /* Which view of the sampler and which exact bytes a metric is about. */
 enum profile_view replay_view(enum replay_metric metric);

@@ -128,7 +128,9 @@ void speedscope_write(const struct replay_input *in, struct out *o)
 	out_adds(o, "]},\n\"profiles\":[\n");
 	for (size_t i = 0; i < countof(views); i++)
 		for (int exact = 0; exact <= in->exact; exact++) {
-			if (i || exact)
+			if (in->live_only && views[i].metric != METRIC_END)
+				continue;
+			if (!in->live_only && (i || exact))
 				out_adds(o, ",\n");
 			speedscope_profile(in, views[i].metric, exact,
 					   views[i].name, o);
@@ -221,7 +223,7 @@ static size_t find_branches(const struct leaf *leaves, size_t n, size_t depth,
 static void massif_place(const struct frames *f, uint32_t frame,
 			 struct out *o)
 {
-	const struct frame *at = &f->frames[frame];
+	const struct named_frame *at = &f->frames[frame];
 	const struct frame_function *function = frames_function(f, frame);
 
 	out_printf(o, "0x%" PRIX64 ": %s", at->addr ? at->addr - 1 : 0,

@@ -31,6 +31,7 @@ static const struct report_section words[SECTIONS] = {
 	[SECTION_PHP] = { "php", SECTION_IN_JSON },
 	[SECTION_CLASSES] = { "classes", SECTION_IN_JSON },
 	[SECTION_SAMPLE] = { "sample", SECTION_NO_WORD },
+	[SECTION_PROFILE] = { "profile", 0 },
 	[SECTION_FRAGMENTATION] = { "fragmentation", SECTION_IN_JSON },
 	[SECTION_RESIDENCY] = { "residency", SECTION_IN_JSON },
 	[SECTION_THREADS] = { "threads", SECTION_IN_JSON },
@@ -69,6 +70,7 @@ static void (*const builders[SECTIONS])(struct report *r,
 	[SECTION_PHP] = build_php,
 	[SECTION_CLASSES] = build_classes,
 	[SECTION_SAMPLE] = build_sample,
+	[SECTION_PROFILE] = build_profile,
 	[SECTION_FRAGMENTATION] = build_fragmentation,
 	[SECTION_RESIDENCY] = build_residency,
 	[SECTION_THREADS] = build_threads,
@@ -331,7 +333,10 @@ bool report_is_only(const struct report_options *options, unsigned section)
 	return report_single_section(options, &only) && only == section;
 }
 
-/* The first table of the only section; NULL if there are several. */
+/*
+ * The first table of the only section that text and data have; NULL if there
+ * are several sections.
+ */
 static struct table *only_table(const struct report *r)
 {
 	unsigned section;
@@ -339,7 +344,8 @@ static struct table *only_table(const struct report *r)
 	if (!report_single_section(r->options, &section))
 		return NULL;
 	for (size_t i = 0; i < r->n_tables; i++)
-		if (r->section[i] == section)
+		if (r->section[i] == section && !r->tables[i].text_only &&
+		    !r->tables[i].data_only && !r->tables[i].is_inner)
 			return (struct table *)&r->tables[i];
 	return NULL;
 }
@@ -511,7 +517,7 @@ static void write_text(const struct report *r, struct out *o)
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 
-		if (t->is_inner)
+		if (t->is_inner || t->data_only)
 			continue;
 		if (t->n_rows) {
 			out_addc(o, '\n');

@@ -70,6 +70,7 @@ enum section {
 	SECTION_PHP,
 	SECTION_CLASSES,
 	SECTION_SAMPLE,		/* with --sample only */
+	SECTION_PROFILE,
 	SECTION_FRAGMENTATION,
 	SECTION_RESIDENCY,
 	SECTION_THREADS,
@@ -82,7 +83,7 @@ enum section {
 	SECTION_CULPRITS,	/* the same */
 	SECTION_FINDINGS,
 };
-enum { SECTIONS = 26 };
+enum { SECTIONS = 27 };
 
 /* What text shows without --only, and what JSON does. */
 unsigned report_default_sections(const struct report_kind *kind, bool json);
@@ -129,6 +130,7 @@ struct periods;
 struct tails;
 struct search;
 struct php_view;
+struct profiled;
 
 /* What the report is made of; at NULL: no --at. */
 struct report_input {
@@ -158,6 +160,7 @@ struct report_input {
 	const struct tails *tails;	/* with them */
 	const struct search *search;	/* NULL: not asked for */
 	const struct php_view *php;	/* NULL: not looked for, no PHP */
+	struct profiled *profiled;	/* NULL: not asked for */
 	bool heap_found;	/* an allocator was found */
 };
 

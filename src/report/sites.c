@@ -77,7 +77,7 @@ static void grow_buckets(struct grouping *g)
 /* "parse_batch  batch.cc:211", "main < start  appd" */
 static char *site_name(struct frames *f, const uint32_t *frames, size_t n)
 {
-	const struct frame *inner;
+	const struct named_frame *inner;
 	const struct frame_function *first;
 	struct str s;
 

@@ -126,6 +126,7 @@ struct table {
 	 * TABLE_MARK_AT.  0: no tree.
 	 */
 	size_t depth;
+	bool data_only;		/* not in the text */
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;
 };

@@ -3,6 +3,7 @@
 # and the reverse.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
+. "$SRC/tests/sh/preloaded"
 
 need_cores
 command -v jq >/dev/null || skip_all "no jq"
@@ -174,6 +175,15 @@ documents() {
 		printf 'words.%s\n' offset value leads_to
 		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
+		if [ -s core.tcmalloc ]; then
+			heapcore analyze -q --json --profile core.tcmalloc \
+				>profile.json || return 1
+			keys profile.json
+		else
+			grep '^profile' manual
+		fi
+		printf 'profiles.samples.%s\n' weight_bytes before_newest_s
+		printf 'profile_stacks.frames.%s\n' file line inlined
 		for at in $(addresses $core.json); do
 			heapcore analyze -q --json --at="$at" $core >at.json ||
 				[ $? = 3 ] || return 1
@@ -232,6 +242,12 @@ ok "a core" make_core core.1234 "$TMP/prog" fault "$(printf 'caf\351')"
 ok "another" make_core core.damaged "$TMP/prog" damage
 ok "and one of a double free" make_core core.twice "$TMP/prog" twice
 [ -s core.1234 ] && [ -s core.damaged ] || finish
+tcmalloc=$(library libtcmalloc.so.4)
+if [ "$tcmalloc" ]; then
+	ok "and one with a profile" make_core core.tcmalloc env \
+		TCMALLOC_SAMPLE_PARAMETER=4096 LD_PRELOAD="$tcmalloc" \
+		"$TMP/prog" fault
+fi
 
 ./prog wait &
 PID=$!
@@ -254,6 +270,13 @@ for page in heapcore-analyze.1 heapcore-snapshot.1 heapcore.1 heapcore-json.5; d
 		case $process$line in
 		heapcore*'$PID'* | heapcore*'appd.core'*)
 			skip "$page: $line" "$(head -n 1 refused)"
+			;;
+		*core.tcmalloc*)
+			if [ "$tcmalloc" ]; then
+				ok "$page: $line" run_example "$line"
+			else
+				skip "$page: $line" "no libtcmalloc.so.4"
+			fi
 			;;
 		*)	ok "$page: $line" run_example "$line" ;;
 		esac

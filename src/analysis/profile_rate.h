@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How far apart the marks of an allocator's own sampler were.
+ *
+ * A walker that knows says it.  Else it is the variable of the allocator, if
+ * its file has symbols, or what the environment told the allocator when the
+ * program began, or follows from the weights of the samples.
+ */
+#ifndef ANALYSIS_PROFILE_RATE_H
+#define ANALYSIS_PROFILE_RATE_H
+
+#include "corewalk/heap.h"
+#include "corewalk/symbol.h"
+
+struct profile_rate {
+	uint64_t bytes;		/* 0: not known */
+	const char *from;	/* static: "variable", "environment", ... */
+};
+
+struct profile_rate profile_rate_find(struct space *sp,
+				      struct symbols *symbols,
+				      const struct heap *h,
+				      const struct heap_profile *p);
+
+/*
+ * What the environment had for a name when the program began, as the main
+ * thread's stack has it; false if that is not found.  ret holds max + 1 bytes.
+ */
+bool space_environment(struct space *sp, const char *name, char *ret,
+		       size_t max);
+
+#endif
