@@ -61,7 +61,7 @@ static void write_stacks(struct profiled *p, struct trace_writer *w)
 	free(all);
 }
 
-/* A path that must not be looked at, or that leads to another file, has no /. */
+/* A path that is not to be looked at, or leads to another file, has no /. */
 static void write_modules(struct space *sp, struct debug *debug,
 			  struct trace_writer *w)
 {
