@@ -2,7 +2,8 @@
 /*
  * peak FILE COMMAND...: runs a command and writes to FILE the most private
  * memory that it had, in bytes: resident pages that are not of a file.  The
- * command's own core, mapped from the page cache, does not count.
+ * command's own core, mapped from the page cache, does not count; FILE.resident
+ * is what it was with that.
  *
  * The kernel keeps the peak of all resident pages only.  So the process is
  * looked at every 200 microseconds, and once more when it is about to end
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,9 +59,11 @@ static bool watch(pid_t pid, int *status)
 
 int main(int argc, char **argv)
 {
+	struct rusage usage;
+	char path[4096];
 	int status = 0;
 	pid_t pid;
-	FILE *f;
+	FILE *f, *all;
 
 	if (argc < 3 || !(f = fopen(argv[1], "w")))
 		return 2;
@@ -77,5 +81,12 @@ int main(int argc, char **argv)
 	while (watch(pid, &status))
 		;
 	fprintf(f, "%llu\n", (unsigned long long)peak);
+	getrusage(RUSAGE_CHILDREN, &usage);
+	snprintf(path, sizeof(path), "%s.resident", argv[1]);
+	all = fopen(path, "w");
+	if (all) {
+		fprintf(all, "%ld\n", usage.ru_maxrss * 1024);
+		fclose(all);
+	}
 	return fclose(f) || WIFSIGNALED(status) ? 2 : WEXITSTATUS(status);
 }

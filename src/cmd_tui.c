@@ -162,7 +162,10 @@ static void picture(void *context, vaddr from, uint64_t size,
 	heat_cells(s->sp, &s->heap, from, size, ret, n);
 }
 
-/* A list of blocks says what they are; the rest if it is asked for. */
+/*
+ * A list of blocks says what they are, and more if it is asked for; that of a
+ * large heap what is known already, so that it is there at once.
+ */
 static const struct report_input *list_blocks(void *context,
 					      const char *expr)
 {
@@ -172,9 +175,12 @@ static const struct report_input *list_blocks(void *context,
 	size_t n;
 	const struct column *columns = block_columns(&n);
 
-	want_types(run);
+	if (run->subject.where.row[WHERE_USED].bytes <= SUBJECT_REACH_FREELY)
+		want_types(run);
 	if (*expr && filter_compile(&filter, "filter", expr, columns, n,
 				    &err)) {
+		if (blocks_want_types(&filter))
+			want_types(run);
 		if (blocks_want_retained(&filter))
 			want_retain(run);
 		if (blocks_want_reach(&filter))

@@ -107,14 +107,6 @@ static void enter_cell(struct tui *t, const struct heat *h)
 	tui_push_blocks(t, filter);
 }
 
-static void show_picture(struct tui *t, vaddr start, vaddr end)
-{
-	struct page *p = tui_new_page(t, "Map", 0);
-
-	p->heat = heat_new(start, end);
-	push(t, p);
-}
-
 void tui_enter(struct tui *t)
 {
 	struct page_part *part;
@@ -146,7 +138,9 @@ void tui_enter(struct tui *t)
 					  goal.addr);
 		break;
 	case GOAL_PICTURE:
-		show_picture(t, goal.addr, goal.end);
+		/* It may be the one beside. */
+		tui_drop_side(t);
+		push(t, tui_picture(t, goal.addr, goal.end));
 		break;
 	}
 	goal_fini(&goal);

@@ -25,8 +25,10 @@ struct heat *heat_new(vaddr start, vaddr end)
 
 void heat_free(struct heat *h)
 {
-	if (h)
-		free(h->cells);
+	if (!h)
+		return;
+	free(h->cells);
+	free(h->all);
 	free(h);
 }
 
@@ -63,6 +65,38 @@ static void fit(struct heat *h, int width, size_t rows)
 		h->top += row_bytes(h);
 }
 
+enum { ALL_CELLS = 1 << 15 };
+
+/* Once: a pass over all blocks of the mapping. */
+static void look_at_all(struct heat *h, const struct heat_source *source)
+{
+	uint64_t bytes = h->end - h->start;
+
+	for (h->all_size = LEAST_CELL; (bytes - 1) / h->all_size >= ALL_CELLS;)
+		h->all_size *= 2;
+	h->all = mem_alloc(ALL_CELLS * sizeof(*h->all));
+	source->cells(source->context, h->start, h->all_size, h->all,
+		      (size_t)((bytes - 1) / h->all_size + 1));
+}
+
+/* A cell that is larger than those of all. */
+static struct heat_cell sum_of(const struct heat *h, vaddr at)
+{
+	uint64_t i = (at - h->start) / h->all_size;
+	uint64_t n = (h->end - h->start - 1) / h->all_size + 1;
+	uint64_t end = min_u64(n, i + h->size / h->all_size);
+	struct heat_cell ret = { 0 };
+
+	for (; i < end; i++) {
+		ret.used += h->all[i].used;
+		ret.free += h->all[i].free;
+		ret.overhead += h->all[i].overhead;
+		ret.stored += h->all[i].stored;
+		ret.swapped += h->all[i].swapped;
+	}
+	return ret;
+}
+
 static void look(struct heat *h, const struct heat_source *source, size_t rows)
 {
 	uint64_t n = min_u64((h->end - h->top - 1) / h->size + 1,
@@ -76,7 +110,13 @@ static void look(struct heat *h, const struct heat_source *source, size_t rows)
 	h->cells = mem_alloc(h->n * sizeof(*h->cells));
 	h->cells_top = h->top;
 	h->cells_size = h->size;
-	source->cells(source->context, h->top, h->size, h->cells, h->n);
+	if (!h->all)
+		look_at_all(h, source);
+	if (h->size < h->all_size)
+		source->cells(source->context, h->top, h->size, h->cells,
+			      h->n);
+	for (size_t i = 0; h->size >= h->all_size && i < h->n; i++)
+		h->cells[i] = sum_of(h, h->top + i * h->size);
 }
 
 /* Of four shades, the fuller the darker; nothing at all is a blank. */

@@ -16,6 +16,9 @@ struct heat {
 	vaddr top;		/* the first one on the screen */
 	uint64_t size;		/* of a cell; 0: so that all can be seen */
 	bool residency;
+	/* All of it, in cells that are small enough for most pictures. */
+	struct heat_cell *all;		/* owned; NULL: not looked at */
+	uint64_t all_size;
 	/* What is on the screen: */
 	struct heat_cell *cells;	/* owned */
 	size_t n, columns;

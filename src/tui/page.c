@@ -196,9 +196,22 @@ bool page_list_blocks(struct page *p, const struct report_input *in,
 			    err))
 		return false;
 	p->is_blocks = true;
+	p->from = in;
+	p->knew_types = in->typed != NULL;
+	p->knew_reach = in->reach != NULL;
+	p->knew_retain = in->retain != NULL;
 	table_init(&p->in_sight, "blocks", "ADDRESS", columns, n);
 	p->blocks = block_rows_new(in, p->filter.len ? &p->compiled : NULL);
 	return true;
+}
+
+bool page_is_stale(const struct page *p)
+{
+	const struct report_input *in = p->from;
+
+	return p->is_blocks && (p->knew_types != (in->typed != NULL) ||
+				p->knew_reach != (in->reach != NULL) ||
+				p->knew_retain != (in->retain != NULL));
 }
 
 /* Rows around this one are made; which of them it is. */

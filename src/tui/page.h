@@ -53,6 +53,8 @@ struct page {
 	struct filter compiled;		/* owned */
 	struct table in_sight;		/* owned */
 	uint64_t sight_first;	/* row of its first one */
+	const struct report_input *from;	/* borrowed */
+	bool knew_types, knew_reach, knew_retain;	/* when it was made */
 };
 
 struct page_look {
@@ -78,6 +80,9 @@ void page_lay_out(struct page *p, const struct page_look *look);
 /* Of blocks: counts those that match. */
 bool page_list_blocks(struct page *p, const struct report_input *in,
 		      struct err *err) MUST_CHECK;
+
+/* More is known by now than when the list was made. */
+bool page_is_stale(const struct page *p);
 
 /* A line's text; its role; which part and row it is of: NULL, PAGE_NO_ROW. */
 struct page_spot {

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tui/keys.h"
 #include "tui/tui.h"
+
+/* A line ":time NAME" says what the slowest key took, of processor time. */
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
 
 static bool type_keys(struct tui *t, const char *line, struct err *err)
 {
@@ -13,10 +24,13 @@ static bool type_keys(struct tui *t, const char *line, struct err *err)
 	int key;
 
 	while (!t->done && (key = keys_parse(&at))) {
+		uint64_t start = now_us();
+
 		if (key < 0)
 			return err_set(err, ERR_USAGE, "no key is called "
 				       "'%.20s'", at);
 		tui_key(t, key);
+		t->slowest_us = max_u64(t->slowest_us, now_us() - start);
 	}
 	return true;
 }
@@ -34,6 +48,11 @@ static bool run_line(struct tui *t, const char *line, struct out *o,
 	if (!strncmp(line, ":roles ", 7)) {
 		out_printf(o, "== %s\n", line + 7);
 		screen_write_roles(&t->screen, o);
+		return true;
+	}
+	if (!strncmp(line, ":time ", 6)) {
+		out_printf(o, "%" PRIu64 " us %s\n", t->slowest_us, line + 6);
+		t->slowest_us = 0;
 		return true;
 	}
 	if (sscanf(line, ":size %dx%d", &w, &h) == 2) {

@@ -23,8 +23,35 @@ static int side_width(const struct tui *t)
 	return t->screen.w - tui_page_width(t) - 1;
 }
 
+struct page *tui_picture(struct tui *t, vaddr start, vaddr end)
+{
+	struct page *p = tui_new_page(t, "Map", 0);
+
+	if (t->kept && t->kept->start == start && t->kept->end == end) {
+		p->heat = t->kept;
+		p->heat->size = 0;
+		t->kept = NULL;
+	} else {
+		p->heat = heat_new(start, end);
+	}
+	return p;
+}
+
+/* Moving on and back must not look at a large heap again. */
+static void keep_picture(struct tui *t, struct page *p)
+{
+	if (!p->heat || (t->kept && t->kept->end - t->kept->start >
+			 p->heat->end - p->heat->start))
+		return;
+	heat_free(t->kept);
+	t->kept = p->heat;
+	p->heat = NULL;
+}
+
 void tui_drop_side(struct tui *t)
 {
+	if (t->side)
+		keep_picture(t, t->side);
 	if (t->side)
 		page_fini(t->side);
 	free(t->side);
@@ -70,8 +97,7 @@ static void make_side(struct tui *t)
 	if (t->source->blocks)
 		view_goal(part->table, row, &goal);
 	if (goal.kind == GOAL_PICTURE) {
-		t->side = tui_new_page(t, "Map", 0);
-		t->side->heat = heat_new(goal.addr, goal.end);
+		t->side = tui_picture(t, goal.addr, goal.end);
 	} else if (!shows_goal(t, &goal, &t->side)) {
 		t->side = tui_new_page(t, "Row", 0);
 		page_show_row(t->side, part->table, row);

@@ -38,6 +38,7 @@ static void pop_to(struct tui *t, size_t depth)
 void tui_fini(struct tui *t)
 {
 	tui_drop_side(t);
+	heat_free(t->kept);
 	pop_to(t, 0);
 	for (size_t i = 0; i < TUI_VIEWS; i++)
 		free_page(t->root[i]);
@@ -74,12 +75,33 @@ void tui_say(struct tui *t, bool warning, const char *fmt, ...)
 	t->is_warning = warning;
 }
 
+/* A list of blocks that now can say more. */
+static void make_again(struct tui *t, size_t view)
+{
+	struct page *old = t->root[view];
+	struct page *new = tui_make_blocks(t, old->filter.text);
+	struct page_look look = { tui_page_width(t), t->exact, t->no_bars };
+
+	if (!new)
+		return;
+	new->cursor = old->cursor;
+	if (old->part[0].sort >= 0) {
+		page_sort(new, old->part[0].sort, old->part[0].reverse, &look);
+		new->cursor = old->cursor;
+		page_lay_out(new, &look);
+	}
+	free_page(old);
+	t->root[view] = new;
+}
+
 static void go_to_view(struct tui *t, size_t view)
 {
 	const struct view *v = &t->source->views[view];
 
 	if (view >= t->source->n_views)
 		return;
+	if (t->root[view] && page_is_stale(t->root[view]))
+		make_again(t, view);
 	if (!t->root[view])
 		t->root[view] = v->sections
 			? tui_make_page(t, v->name, v->sections, 0)

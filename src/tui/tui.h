@@ -57,9 +57,11 @@ struct tui {
 	struct page *side;		/* owned; the pane beside the page */
 	uint64_t side_line;		/* of the page, whose it is */
 	bool in_side;			/* keys go there */
+	struct heat *kept;		/* owned; the largest that was beside */
 	bool exact, no_bars, utf8;
 	bool residency;			/* pictures show it */
 	bool redraw;			/* all of it */
+	uint64_t slowest_us;		/* of a script's keys */
 	bool done;
 };
 
@@ -82,7 +84,8 @@ void tui_say(struct tui *t, bool warning, const char *fmt, ...)
 /*
  * Keys from a file, screens to o.  A line is keys, as in keys_parse(), but
  * ":screen NAME" prints what is to be seen, ":roles NAME" a letter for how
- * each cell looks, ":size WxH" changes the size, and "#" begins a comment.
+ * each cell looks, ":time NAME" how long the slowest key took since the last
+ * one, ":size WxH" changes the size, and "#" begins a comment.
  */
 bool tui_script(struct tui *t, const char *path, struct out *o,
 		struct err *err) MUST_CHECK;
@@ -105,6 +108,8 @@ int tui_page_width(const struct tui *t);
 struct page *tui_side(struct tui *t);
 /* The page has changed. */
 void tui_drop_side(struct tui *t);
+/* A page with the picture of a mapping. */
+struct page *tui_picture(struct tui *t, vaddr start, vaddr end);
 
 struct page *tui_new_page(struct tui *t, const char *name, unsigned sections);
 /* Built and laid out; else NULL, and the message says why. */
