@@ -46,9 +46,13 @@ struct kind {
 	size_t n, cap;
 };
 
+/* Of the command line, with the newlines in it. */
+enum { COMMAND_MAX = 128 << 10 };
+
 struct heaptrack {
 	struct import *im;
 	bool raw;
+	bool has_command;
 	unsigned format;
 	struct node *nodes;	/* owned; [0] is the root */
 	size_t n_nodes, cap_nodes;
@@ -272,6 +276,23 @@ static bool read_program(struct heaptrack *h, struct line *l)
 	return true;
 }
 
+/* An argument may hold newlines: up to the line that is always the next. */
+static void read_command(struct heaptrack *h, struct line *l)
+{
+	size_t left = (size_t)(h->im->end - l->end);
+	const char *next = memmem(l->end, min_u64(left, COMMAND_MAX), "\nI ",
+				  3);
+	struct line more;
+
+	while (!h->has_command && next && h->im->p <= next &&
+	       import_line(h->im, &more))
+		l->end = more.end;
+	h->has_command = true;
+	l->p += l->p < l->end;
+	trace_writer_meta(h->im->out, "arguments", l->p,
+			  (size_t)(l->end - l->p));
+}
+
 static bool read_line(struct heaptrack *h, char letter, struct line *l)
 {
 	switch (letter) {
@@ -296,9 +317,7 @@ static bool read_line(struct heaptrack *h, char letter, struct line *l)
 	case 'x':
 		return read_program(h, l);
 	case 'X':
-		l->p += l->p < l->end;
-		trace_writer_meta(h->im->out, "arguments", l->p,
-				  (size_t)(l->end - l->p));
+		read_command(h, l);
 		return true;
 	case 'I':
 		return line_hex(l, &h->page_size);

@@ -457,7 +457,8 @@ ok "packed: the same events, below 2 bytes each" packed
 if command -v heaptrack >/dev/null && command -v zstd >/dev/null; then
 	heaptracks() {
 		heaptrack --raw -o h /usr/bin/perl -e \
-			'my %h; $h{$_} = "x$_" for 1 .. 5000' >/dev/null 2>&1
+			'my %h;
+			$h{$_} = "x$_" for 1 .. 5000' >/dev/null 2>&1
 		"$HEAPCORE" trace convert -q -o h.trace h.raw.zst &&
 		"$HEAPCORE" trace verify h.trace || return
 		zstd -dc h.raw.zst | awk '/^[+]/ { a++ } /^-/ { f++ }

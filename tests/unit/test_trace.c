@@ -827,7 +827,7 @@ TEST(mutants)
 }
 
 static const char heaptrack_raw[] =
-	"v 10400 3\nx b /usr/bin/ls\nX /bin/ls /\nI 1000 5e2990\nm 1 -\n"
+	"v 10400 3\nx b /usr/bin/ls\nX /bin/ls\n- 5\n\nx /\nI 1000 5e2990\nm 1 -\n"
 	"m 1 x 5000 0 36c0 4000 15759\nm 4 lib1 7000 0 1522\n"
 	"t 5b9f 0\nt 7b03 1\n+ 1c00 1 65540\n+ 10 2 65560\nc a\n"
 	"- 65540\nR 46f\n+ 0 1 65540\n- 99\nc 14\n";
@@ -876,6 +876,7 @@ TEST(imports)
 	t = trace_open("import.trace", &err);
 	CHECK_U64(trace_info(t)->n_modules, 2);
 	CHECK_STR(trace_info(t)->modules[0].path.text, "/usr/bin/ls");
+	CHECK_STR(trace_meta_value(t, "arguments"), "/bin/ls\n- 5\n\nx /");
 	CHECK_U64(trace_read(t, &e), 5);
 	CHECK_U64(trace_stack(t, e[1].stack, &n)[1], 0x5ba0);
 	CHECK_U64(n, 2);
