@@ -475,7 +475,7 @@ static void dump_stack(struct trace *t, const struct trace_event *e,
 static void dump_map_flags(uint64_t flags, struct out *out)
 {
 	static const char *const names[] = {
-		"file", "shared", "none", "brk", "mremap",
+		"file", "shared", "none", "brk", "mremap", "mprotect",
 	};
 
 	for (size_t i = 0; i < countof(names); i++)

@@ -124,6 +124,20 @@ static void drop(struct maps *m, uint32_t tree)
 	drop(m, right);
 }
 
+/* Other access to all of a tree; what is not in it stays unknown. */
+static void set_reserved(struct maps *m, uint32_t tree, bool reserved)
+{
+	struct maps_node *n = &m->nodes[tree];
+
+	if (!tree)
+		return;
+	count(m, n, false);
+	n->reserved = reserved;
+	count(m, n, true);
+	set_reserved(m, n->left, reserved);
+	set_reserved(m, n->right, reserved);
+}
+
 void maps_event(struct maps *m, const struct trace_event *e)
 {
 	vaddr end = e->addr + min_u64(e->size, UINT64_MAX - e->addr);
@@ -133,10 +147,15 @@ void maps_event(struct maps *m, const struct trace_event *e)
 		return;
 	cut(m, m->root, e->addr, &low, &high);
 	cut(m, high, end, &middle, &high);
-	drop(m, middle);
-	if (e->kind == TRACE_MAP)
-		low = join(m, low, new_node(m, e->addr, end,
-					    e->rate & TRACE_MAP_NONE));
+	if (e->kind == TRACE_MAP && e->rate & TRACE_MAP_ACCESS) {
+		set_reserved(m, middle, e->rate & TRACE_MAP_NONE);
+		low = join(m, low, middle);
+	} else {
+		drop(m, middle);
+		if (e->kind == TRACE_MAP)
+			low = join(m, low, new_node(m, e->addr, end,
+				   e->rate & TRACE_MAP_NONE));
+	}
 	m->root = join(m, low, high);
 	if (m->bytes > m->peak_bytes) {
 		m->peak_bytes = m->bytes;

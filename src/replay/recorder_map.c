@@ -25,6 +25,7 @@ EXPORT void *mmap(void *addr, size_t n, int prot, int flags, int fd,
 EXPORT void *mmap64(void *addr, size_t n, int prot, int flags, int fd,
 		    off64_t offset);
 EXPORT int munmap(void *addr, size_t n);
+EXPORT int mprotect(void *addr, size_t n, int prot);
 EXPORT void *mremap(void *old, size_t old_n, size_t n, int flags, ...);
 EXPORT void *sbrk(intptr_t step);
 EXPORT int brk(void *to);
@@ -32,6 +33,7 @@ EXPORT int brk(void *to);
 static struct {
 	void *(*mmap)(void *, size_t, int, int, int, off_t);
 	int (*munmap)(void *, size_t);
+	int (*mprotect)(void *, size_t, int);
 	void *(*mremap)(void *, size_t, size_t, int, ...);
 	void *(*sbrk)(intptr_t);
 	int (*brk)(void *);
@@ -42,6 +44,7 @@ static uintptr_t allocator_low, allocator_high;
 void rec_maps_resolve(void)
 {
 	real.munmap = dlsym(RTLD_NEXT, "munmap");
+	real.mprotect = dlsym(RTLD_NEXT, "mprotect");
 	real.mremap = dlsym(RTLD_NEXT, "mremap");
 	real.sbrk = dlsym(RTLD_NEXT, "sbrk");
 	real.brk = dlsym(RTLD_NEXT, "brk");
@@ -137,6 +140,18 @@ int munmap(void *addr, size_t n)
 
 	if (on && !result)
 		note(TRACE_UNMAP, addr, whole_pages(n), 0, before, FRAME);
+	return result;
+}
+
+/* What was reserved is put to use by this, or is given back. */
+int mprotect(void *addr, size_t n, int prot)
+{
+	int result = real.mprotect ? real.mprotect(addr, n, prot) :
+		(int)syscall(SYS_mprotect, addr, n, prot);
+
+	if (!result && wanted(FRAME))
+		note(TRACE_MAP, addr, whole_pages(n), TRACE_MAP_ACCESS |
+		     (prot == PROT_NONE ? TRACE_MAP_NONE : 0), 0, FRAME);
 	return result;
 }
 

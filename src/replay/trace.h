@@ -148,6 +148,7 @@ enum trace_map {
 	TRACE_MAP_NONE = 4,	/* no access: reserved */
 	TRACE_MAP_BREAK = 8,	/* brk, sbrk */
 	TRACE_MAP_MOVED = 16,	/* mremap */
+	TRACE_MAP_ACCESS = 32,	/* mprotect, of what is mapped already */
 };
 
 /* What TRACE_OTHER may be; unknown ones are skipped. */

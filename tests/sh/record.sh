@@ -221,6 +221,7 @@ mapped() {
 		jq -e '.trace.live_blocks > 0' info || return
 		"$HEAPCORE" replay --json $f | jq -e --slurpfile i info \
 			'.totals.mapped_bytes == $i[0].trace.mapped_bytes and
+			.totals.reserved_bytes == 58 * 4096 and
 			([.timeline[].mapped_bytes] | max) ==
 				$i[0].trace.mapped_peak_bytes' || return
 	done

@@ -33,14 +33,18 @@ TEST(as_byte_by_byte)
 		uint64_t x = rand_u64(&r);
 		uint64_t at = x % SPACE, n = x >> 20 & 63;
 		bool map = x >> 40 & 1, none = x >> 41 & 1;
+		bool access = map && x >> 42 & 1;
 		struct trace_event e = event(map ? TRACE_MAP : TRACE_UNMAP,
-			at, n, none ? TRACE_MAP_NONE : TRACE_MAP_FILE);
+			at, n, (none ? TRACE_MAP_NONE : TRACE_MAP_FILE) |
+			(access ? TRACE_MAP_ACCESS : 0));
 		uint64_t open = 0, reserved = 0;
 
 		n = at + n > SPACE ? SPACE - at : n;
 		e.size = n;
 		maps_event(&m, &e);
-		memset(bytes + at, map ? 1 + none : 0, n);
+		for (uint64_t i = at; i < at + n; i++)
+			if (!access || bytes[i])
+				bytes[i] = map ? 1 + none : 0;
 		for (int i = 0; i < SPACE; i++) {
 			open += bytes[i] == 1;
 			reserved += bytes[i] == 2;

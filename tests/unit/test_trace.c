@@ -827,7 +827,8 @@ TEST(mutants)
 }
 
 static const char heaptrack_raw[] =
-	"v 10400 3\nx b /usr/bin/ls\nX /bin/ls\n- 5\n\nx /\nI 1000 5e2990\nm 1 -\n"
+	"v 10400 3\nx b /usr/bin/ls\nX /bin/ls\n- 5\n\nx /\nI 1000 5e2990\n"
+	"m 1 -\n"
 	"m 1 x 5000 0 36c0 4000 15759\nm 4 lib1 7000 0 1522\n"
 	"t 5b9f 0\nt 7b03 1\n+ 1c00 1 65540\n+ 10 2 65560\nc a\n"
 	"- 65540\nR 46f\n+ 0 1 65540\n- 99\nc 14\n";
