@@ -14,7 +14,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	live_file live_chain live_fork target_live target_mem \
 	snapshot_file snapshot heap alloc words \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
-	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk alloc_jemalloc \
+	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk jemalloc_sampled alloc_jemalloc \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc
 ANALYSIS = stored stack backtrace usage residency heat where looked spans fragment release abortmsg fill damage standout \

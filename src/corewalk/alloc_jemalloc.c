@@ -97,6 +97,7 @@ static void je_walk_all(struct space *sp, struct sighting *at,
 		heap_name_states(heap, allocator, state_names);
 		heap_set_roles(heap, allocator, roles);
 		je_walk(j, heap, allocator);
+		je_add_profile(j, heap, allocator);
 	}
 }
 

@@ -100,6 +100,10 @@ void je_find_bases(struct jemalloc *j);
 /* The extent that holds addr, NULL if none does. */
 const struct je_extent *je_extent_at(const struct jemalloc *j, vaddr addr);
 
+/* jemalloc_sampled.c: adds the blocks that its sampler picked. */
+void je_add_profile(const struct jemalloc *j, struct heap *heap,
+		    uint32_t allocator);
+
 /* Adds extents, caches and notes; arenas are added as they are met. */
 void je_walk(struct jemalloc *j, struct heap *heap, uint32_t allocator);
 

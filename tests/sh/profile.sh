@@ -52,7 +52,7 @@ import sys
 
 d = json.load(open('report.json'))
 p = [p for p in d['profiles'] if p['kind'] == 'live'][0]
-largest, bytes, blocks = int(sys.argv[1]), 0, 0
+largest, bytes, blocks = float(sys.argv[1]), 0, 0
 for s in p['samples']:
     k = s['allocated_bytes']
     if k > largest:
@@ -89,7 +89,7 @@ named() {
 
 # Both tools' readings of one export.
 exports() {
-	rm -f p.gz p.folded
+	rm -f p.gz p.folded p.json
 	profile --pprof=p.gz --folded=p.folded --speedscope=p.json &&
 	total=$(jq .profile.estimate_bytes report.json) &&
 	awk -v want="$total" '{ s += $NF }
@@ -157,6 +157,34 @@ if [ "$tcmalloc" ] && start env TCMALLOC_SAMPLE_PARAMETER=524288 \
 		.rate_from == "environment"' report.json
 else
 	skip "tcmalloc" "no libtcmalloc.so.4, or it does not start"
+fi
+
+jemalloc=$(library libjemalloc.so.2)
+if [ "$jemalloc" ] && start env MALLOC_CONF=prof:true,prof_unbias:false \
+		LD_PRELOAD="$jemalloc" && [ -s said ]; then
+	if live; then
+		ok "jemalloc: a process" compare said live.json live sums
+	else
+		skip "jemalloc: a process" "$(head -n 1 refused)"
+	fi
+	ok "jemalloc: its core" core_of core "$pid" ABRT
+	ok "jemalloc: analyze" profile
+	ok "jemalloc: samples as it prints them" compare said report.json \
+		live sums
+	ok "jemalloc: rate" jq -e '.profiles[0].rate == 524288' report.json
+	ok "jemalloc: estimates" estimates 1e18
+	ok "jemalloc: names" named large
+	ok "jemalloc: exports" exports
+	ok "jemalloc: by the core alone" profile --no-files
+	ok "jemalloc: the same samples" compare said report.json live sums
+	# Before 5.3 only the size class is kept.
+	asked=64
+	! grep -q prof_time_resolution "$jemalloc" || asked=60
+	ok "jemalloc: what was asked for" jq -e --argjson asked $asked '
+		[.profiles[0].samples[] | select(.allocated_bytes == 64) |
+			.requested_bytes] | unique == [$asked]' report.json
+else
+	skip "jemalloc" "no libjemalloc.so.2, or it was built without profiles"
 fi
 
 minimal=$(library libtcmalloc_minimal.so.4)

@@ -102,10 +102,11 @@ static void ask_tcmalloc(const char *profile, const char *growth)
 			    STRING,
 			    "_ZN15MallocExtension19GetHeapGrowthStacks"
 			    STRING);
-	struct string s = { malloc(8 << 20), 0, (8 << 20) - 1, 0 };
+	struct string s = { .len = 0, .room = (8 << 20) - 1 };
 
 	if (!instance || !sample || !grown)
 		return;
+	s.text = malloc(s.room + 1);
 	/* What it needs for itself may make the heap grow: once. */
 	grown(instance(), &s);
 	s.len = 0;
