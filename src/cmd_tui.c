@@ -86,6 +86,13 @@ struct run {
 
 #define WANTS(section) (sections >> (section) & 1)
 
+/* What takes no time is done without being asked for. */
+static bool is_small(const struct run *run)
+{
+	return run->subject.where.row[WHERE_USED].bytes <=
+	       SUBJECT_REACH_FREELY;
+}
+
 static void want_reach(struct run *run)
 {
 	struct report_input *in = &run->subject.input;
@@ -126,6 +133,8 @@ static void want(struct run *run, unsigned sections)
 		want_types(run);
 	if (WANTS(SECTION_RETAINERS))
 		want_retain(run);
+	if (WANTS(SECTION_RETAINERS) && is_small(run))
+		want_types(run);
 	if (WANTS(SECTION_THREADS) && !s->input.backtraces)
 		subject_backtraces(s, &run->progress);
 	if (WANTS(SECTION_STRINGS) && !s->input.strings)
@@ -175,7 +184,7 @@ static const struct report_input *list_blocks(void *context,
 	size_t n;
 	const struct column *columns = block_columns(&n);
 
-	if (run->subject.where.row[WHERE_USED].bytes <= SUBJECT_REACH_FREELY)
+	if (is_small(run))
 		want_types(run);
 	if (*expr && filter_compile(&filter, "filter", expr, columns, n,
 				    &err)) {

@@ -264,6 +264,8 @@ static void share_out(struct builder *b)
 
 	r->bytes_size = ((size_t)b->g->ix.n + 1) * sizeof(*r->bytes);
 	r->bytes = mem_map(r->bytes_size);
+	r->dominator_size = ((size_t)b->g->ix.n + 1) * sizeof(*r->dominator);
+	r->dominator = mem_map(r->dominator_size);
 	for (uint32_t p = 1; p < b->tree.n; p++) {
 		uint32_t node = b->tree.places[p].node;
 		struct tally t = { b->blocks[p], b->bytes[p] };
@@ -273,6 +275,10 @@ static void share_out(struct builder *b)
 			continue;
 		}
 		r->bytes[node] = t.bytes;
+		r->dominator[node] =
+			b->tree.places[b->tree.places[p].dominator].node;
+		if (!b->tree.places[p].dominator)
+			r->dominator[node] = 0;
 		if (!b->tree.places[p].dominator) {
 			r->several.blocks += t.blocks;
 			r->several.bytes += t.bytes;
@@ -313,6 +319,10 @@ static void rank_groups(struct retain *r)
 	for (size_t i = 0; i < r->n_top; i++)
 		if (r->top[i].group != RETAIN_SEVERAL)
 			r->top[i].group = now[r->top[i].group];
+	for (uint32_t i = 0; i <= r->g->ix.n; i++)
+		if (r->dominator[i] & RETAIN_GROUP)
+			r->dominator[i] = RETAIN_GROUP |
+				now[r->dominator[i] & ~RETAIN_GROUP];
 	free(list);
 	free(now);
 }
@@ -361,7 +371,47 @@ void retain_fini(struct retain *r)
 {
 	free(r->groups);
 	mem_unmap(r->bytes, r->bytes_size);
+	mem_unmap(r->dominator, r->dominator_size);
 	*r = (struct retain){ 0 };
+}
+
+/* Into the list, which is sorted; what falls out of it is the rest. */
+static size_t add_child(const struct retain *r, uint32_t block,
+			struct retain_child *list, size_t n, size_t max,
+			struct tally *rest)
+{
+	uint64_t bytes = r->bytes[block];
+	size_t at = n;
+
+	if (n == max) {
+		rest->blocks++;
+		rest->bytes += min_u64(bytes, list[n - 1].bytes);
+		if (bytes <= list[n - 1].bytes)
+			return n;
+		at--;
+	}
+	for (; at && list[at - 1].bytes < bytes; at--)
+		list[at] = list[at - 1];
+	list[at] = (struct retain_child){ .block = block, .bytes = bytes };
+	return n < max ? n + 1 : max;
+}
+
+size_t retain_children(const struct retain *r, uint32_t node,
+		       struct retain_child *ret, size_t n,
+		       struct tally *ret_rest)
+{
+	const struct index *ix = &r->g->ix;
+	size_t found = 0;
+
+	*ret_rest = (struct tally){ 0 };
+	for (uint32_t i = 1; node && i < ix->n; i++)
+		if (r->dominator[i] == node)
+			found = add_child(r, i, ret, found, n, ret_rest);
+	for (size_t i = 0; i < found; i++) {
+		ret[i].addr = index_addr(ix, ret[i].block);
+		ret[i].size = index_next(ix, ret[i].addr) - ret[i].addr;
+	}
+	return found;
 }
 
 void retain_group_text(struct refs_names *names,

@@ -12,7 +12,7 @@
  * An *accumulation* is a block that retains much of which no single block
  * below it has the most: a table, an array, the head of something.
  *
- * Cost.  Some 60 bytes for each block while it works, 20 afterwards; about as
+ * Cost.  Some 60 bytes for each block while it works, 24 afterwards; about as
  * long as references and marking take.
  */
 #ifndef ANALYSIS_RETAIN_H
@@ -52,11 +52,31 @@ struct retain {
 	size_t n_top;
 	uint64_t *bytes;	/* owned; retained by each block, by number */
 	size_t bytes_size;
+	/* owned; by number: a block, RETAIN_GROUP | group, or 0: several */
+	uint32_t *dominator;
+	size_t dominator_size;
 };
+
+#define RETAIN_GROUP DOMINATE_GROUP
 
 void retain_init(struct retain *r, const struct graph *g,
 		 struct refs_names *names, struct progress *progress);
 void retain_fini(struct retain *r);
+
+/* A block that another one, or a group, dominates. */
+struct retain_child {
+	uint32_t block;
+	vaddr addr;
+	uint64_t size, bytes;	/* its own; retained */
+};
+
+/*
+ * The n largest of a node, RETAIN_GROUP | group or a block, in ret, and what
+ * the others are together.  One pass over all blocks.  Returns how many.
+ */
+size_t retain_children(const struct retain *r, uint32_t node,
+		       struct retain_child *ret, size_t n,
+		       struct tally *ret_rest);
 
 /* What a group is called. */
 void retain_group_text(struct refs_names *names,

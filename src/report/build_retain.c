@@ -6,9 +6,10 @@
 
 #include <inttypes.h>
 
+#include "analysis/census.h"
 #include "analysis/retain.h"
 
-enum { G_NAME, G_KIND, G_BLOCKS, G_BYTES, G_SHARE, G_ADDRESS, G_USED,
+enum { G_NAME, G_KIND, G_BLOCKS, G_BYTES, G_SHARE, G_ADDRESS, G_USED, G_NODE,
        G_COLUMNS };
 
 static const struct column group_columns[G_COLUMNS] = {
@@ -23,6 +24,8 @@ static const struct column group_columns[G_COLUMNS] = {
 	[G_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
 	[G_USED] = COLUMN("of_used_bytes", "", BYTES,
 			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[G_NODE] = COLUMN("node", "", COUNT,
+			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 };
 
 static const char *kind_name(const struct retain_group *g)
@@ -30,12 +33,84 @@ static const char *kind_name(const struct retain_group *g)
 	return g->kind == ROOT_STACK ? "thread" : root_kind_name(g->kind);
 }
 
-static void add_group(struct table *t, const struct report_input *in,
-		      const struct retain_group *g)
+/* ---- the tree: a row's children below it, if it is opened ---- */
+
+enum { CHILDREN = 20, TREE_DEPTH = 200 };
+
+static bool is_opened(const struct report_options *o, uint32_t node)
 {
+	for (size_t i = 0; i < o->n_opened; i++)
+		if (o->opened[i] == node)
+			return true;
+	return false;
+}
+
+static void add_mark(const struct report *r, uint32_t node, bool has_more,
+		     unsigned depth, struct str *s)
+{
+	if (!r->options->is_tree)
+		return;
+	for (unsigned i = 0; i < depth; i++)
+		str_adds(s, "  ");
+	str_adds(s, !has_more ? "  " : is_opened(r->options, node) ? "- "
+								   : "+ ");
+}
+
+static const char *type_name(const struct report_input *in, vaddr addr)
+{
+	const struct type *type = in->census ?
+		types_get(&in->census->types,
+			  index_find(in->census->ix, addr)) : NULL;
+
+	return type && type->known != TYPE_UNKNOWN ? type->name : "block";
+}
+
+static void add_children(struct report *r, struct table *t,
+			 const struct report_input *in, uint32_t node,
+			 unsigned depth)
+{
+	struct retain_child list[CHILDREN];
+	struct tally rest;
+	struct str s;
+	size_t n;
+
+	if (!is_opened(r->options, node) || depth > TREE_DEPTH)
+		return;
+	n = retain_children(in->retain, node, list, CHILDREN, &rest);
+	str_init(&s);
+	for (size_t i = 0; i < n; i++) {
+		str_clear(&s);
+		add_mark(r, list[i].block, list[i].bytes > list[i].size, depth,
+			 &s);
+		str_printf(&s, "%s 0x%" PRIx64, type_name(in, list[i].addr),
+			   list[i].addr);
+		table_row(t);
+		table_set_bytes(t, G_NAME, s.text, s.len);
+		table_set_text(t, G_KIND, "block");
+		table_set(t, G_BYTES, list[i].bytes);
+		table_set(t, G_ADDRESS, list[i].addr);
+		table_set(t, G_NODE, list[i].block);
+		add_children(r, t, in, list[i].block, depth + 1);
+	}
+	if (rest.blocks) {
+		table_row(t);
+		table_printf(t, G_NAME, "%*s%" PRIu64 " more", 2 * depth + 2,
+			     "", rest.blocks);
+		table_set_text(t, G_KIND, "more");
+		table_set(t, G_BYTES, rest.bytes);
+	}
+	str_fini(&s);
+}
+
+static void add_group(struct report *r, struct table *t,
+		      const struct report_input *in, size_t i)
+{
+	const struct retain_group *g = &in->retain->groups[i];
+	uint32_t node = RETAIN_GROUP | (uint32_t)i;
 	struct str s;
 
 	str_init(&s);
+	add_mark(r, node, true, 0, &s);
 	retain_group_text(in->names, g, &s);
 	table_row(t);
 	table_set_bytes(t, G_NAME, s.text, s.len);
@@ -44,16 +119,18 @@ static void add_group(struct table *t, const struct report_input *in,
 	table_set(t, G_BYTES, g->retained.bytes);
 	if (g->kind != ROOT_STACK)
 		table_set(t, G_ADDRESS, g->addr);
+	table_set(t, G_NODE, node);
 	str_fini(&s);
+	add_children(r, t, in, node, 1);
 }
 
-static void add_sum(struct table *t, const char *name, const char *kind,
-		    const struct tally *sum)
+static void add_sum(struct report *r, struct table *t, const char *name,
+		    const char *kind, const struct tally *sum)
 {
 	if (!sum->blocks)
 		return;
 	table_row(t);
-	table_set_text(t, G_NAME, name);
+	table_printf(t, G_NAME, "%s%s", r->options->is_tree ? "  " : "", name);
 	table_set_text(t, G_KIND, kind);
 	table_set(t, G_BLOCKS, sum->blocks);
 	table_set(t, G_BYTES, sum->bytes);
@@ -84,11 +161,14 @@ static void build_groups(struct report *r, const struct report_input *in)
 	lost = not_live(in);
 	for (size_t i = 0; i < in->retain->n_groups; i++)
 		if (in->retain->groups[i].retained.blocks)
-			add_group(t, in, &in->retain->groups[i]);
-	add_sum(t, "several of these together", "several",
+			add_group(r, t, in, i);
+	add_sum(r, t, "several of these together", "several",
 		&in->retain->several);
-	add_sum(t, "nobody", "nobody", &lost);
-	table_add_total(t);
+	add_sum(r, t, "nobody", "nobody", &lost);
+	table_total_row(t);
+	table_set_text(t, G_NAME, "total");
+	table_set(t, G_BLOCKS, in->retain->total.blocks + lost.blocks);
+	table_set(t, G_BYTES, in->retain->total.bytes + lost.bytes);
 	table_set(t, G_USED, sum_heap(in->heap).used);
 }
 

@@ -112,6 +112,10 @@ struct report_options {
 	bool redact;
 	bool glance;		/* only what is known, or found at once */
 	const char *sort;	/* a column of the only section; or NULL */
+	/* Nodes of the dominator tree whose children are shown, if is_tree. */
+	bool is_tree;
+	const uint32_t *opened;
+	size_t n_opened;
 	const struct filter *filter;	/* of blocks; or NULL */
 	const char *filter_text;	/* as the user wrote it */
 	uint64_t sample_rate, sample_seed;	/* SECTION_SAMPLE */

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "tui/keys.h"
 #include "tui/tui.h"
 
 static struct page_look look_of(const struct tui *t)
@@ -160,6 +161,122 @@ void tui_show_row(struct tui *t)
 	push(t, p);
 }
 
+/* ---- trees ---- */
+
+/* The node of the row under the cursor; false if it is of no tree. */
+static bool node_here(struct page *p, uint32_t *ret)
+{
+	struct page_part *part;
+	const struct cell *row = page_row(p, &part);
+	int k = row ? column_find(part->table->columns,
+				  part->table->n_columns, "node") : -1;
+
+	if (k < 0 || !row[k].known)
+		return false;
+	*ret = (uint32_t)row[k].u;
+	return true;
+}
+
+static bool is_opened(const struct page *p, uint32_t node)
+{
+	for (size_t i = 0; i < p->n_opened; i++)
+		if (p->opened[i] == node)
+			return true;
+	return false;
+}
+
+/* As it was, but for the opened nodes; the cursor stays on its line. */
+static void build_again(struct tui *t, struct page *p)
+{
+	uint64_t cursor = p->cursor, top = p->top;
+	struct err err = { .kind = ERR_NONE };
+
+	p->options.opened = p->opened;
+	p->options.n_opened = p->n_opened;
+	for (size_t i = 0; i < PAGE_PARTS; i++)
+		p->part[i].sort = -1;
+	page_forget(p);
+	if (!t->source->build(t->source->context, &p->report, p->at, &err))
+		tui_say(t, true, "%s", err.msg);
+	p->cursor = cursor;
+	p->top = top;
+	tui_lay_out(t, p);
+}
+
+static void open_node(struct tui *t, struct page *p, uint32_t node)
+{
+	MEM_PUSH(p->opened, p->n_opened, p->cap_opened) = node;
+	build_again(t, p);
+}
+
+/* The row that has this one as a child: above, and with less blanks. */
+static void go_to_parent(struct page *p)
+{
+	struct page_part *part;
+	const struct cell *row = page_row(p, &part);
+	struct str s;
+	size_t indent;
+
+	str_init(&s);
+	page_line(p, p->cursor, &s);
+	indent = strspn(s.text, " ");
+	while (row && p->cursor > part->first + 1) {
+		page_move(p, -1);
+		page_line(p, p->cursor, &s);
+		if (strspn(s.text, " ") < indent)
+			break;
+	}
+	str_fini(&s);
+}
+
+static void close_node(struct tui *t, struct page *p, uint32_t node)
+{
+	if (!is_opened(p, node)) {
+		go_to_parent(p);
+		if (!node_here(p, &node))
+			return;
+	}
+	for (size_t i = 0; i < p->n_opened; i++)
+		if (p->opened[i] == node)
+			p->opened[i--] = p->opened[--p->n_opened];
+	build_again(t, p);
+}
+
+void tui_tree(struct tui *t, enum action action)
+{
+	enum { STEPS = 10 };
+	struct page *p = tui_page(t);
+	uint64_t line = p->cursor;
+	uint32_t node;
+
+	if (t->in_side || !node_here(p, &node)) {
+		tui_say(t, false, "there is nothing to open or close here");
+		return;
+	}
+	if (p->filter.len) {
+		tui_say(t, false, "drop the filter first: Esc");
+	} else if (action == DO_CLOSE) {
+		close_node(t, p, node);
+	} else if (action == DO_OPEN) {
+		if (!is_opened(p, node))
+			open_node(t, p, node);
+	} else {
+		/* Along the way that keeps most. */
+		for (int i = 0; i < STEPS && node_here(p, &node); i++) {
+			uint64_t lines = p->n_lines;
+
+			if (!is_opened(p, node))
+				open_node(t, p, node);
+			else
+				lines = 0;
+			if (p->n_lines == lines)
+				break;
+			page_move(p, 1);
+		}
+		page_go(p, line, false);
+	}
+}
+
 /* ---- what was typed ---- */
 
 static void go_to_address(struct tui *t, vaddr addr)
@@ -247,6 +364,7 @@ static bool write_sections(struct tui *t, struct page *p, struct out *o,
 
 	options.format = format;
 	options.exact = t->exact;
+	options.is_tree = p->n_opened > 0;
 	if (page_row(p, &part) &&
 	    (format == REPORT_CSV || p->filter.len || part->sort >= 0)) {
 		size_t i = (size_t)(part->table - p->report.tables);

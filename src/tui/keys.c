@@ -31,6 +31,8 @@ const struct key keys[] = {
 	{ { 'S' }, "S", "sort the other way", DO_REVERSE, NULL },
 	{ { '+' }, "+", "open a branch, magnify a map", DO_OPEN, NULL },
 	{ { '-' }, "-", "close it, or the other way", DO_CLOSE, NULL },
+	{ { '*' }, "*", "open ten steps, along what keeps most", DO_OPEN_ALL,
+	  NULL },
 	{ { 'z' }, "z", "map: what is used, or in memory", DO_HEAT, NULL },
 	{ { 'i' }, "i", "all columns of the row", DO_COLUMNS, NULL },
 	{ { 'u' }, "u", "units: K M G or bytes", DO_UNITS, NULL },

@@ -15,6 +15,7 @@ void page_init(struct page *p, const char *name,
 	*p = (struct page){ .name = name };
 	p->options = (struct report_options){
 		.kind = kind, .sections = sections, .sample_seed = 1,
+		.is_tree = true,
 	};
 	str_init(&p->filter);
 	report_init(&p->report, &p->options);
@@ -40,6 +41,7 @@ void page_fini(struct page *p)
 	str_fini(&p->filter);
 	free(p->columns);
 	heat_free(p->heat);
+	free(p->opened);
 	if (!p->is_blocks)
 		return;
 	block_rows_free(p->blocks);

@@ -46,6 +46,8 @@ struct page {
 	uint64_t cursor, top;	/* lines */
 	struct str filter;	/* as typed; empty: none */
 	struct column *columns;	/* owned; of page_show_row(); or NULL */
+	uint32_t *opened;	/* owned; nodes of a tree, in no order */
+	size_t n_opened, cap_opened;
 	struct heat *heat;	/* owned; a picture in place of tables */
 	/* The list of blocks: */
 	bool is_blocks;

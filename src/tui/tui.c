@@ -157,6 +157,10 @@ static void sort_page(struct tui *t, bool reverse)
 		tui_say(t, false, "nothing to sort here");
 		return;
 	}
+	if (p->n_opened) {
+		tui_say(t, false, "close the tree first: -");
+		return;
+	}
 	column = reverse ? part->sort < 0 ? page_next_column(part)
 					  : part->sort
 			 : page_next_column(part);
@@ -251,7 +255,7 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_INTERRUPT: t->done = true; break;
 	case DO_OPEN:
 	case DO_CLOSE:
-	case DO_OPEN_ALL:
+	case DO_OPEN_ALL: tui_tree(t, action); break;
 	case DO_HEAT: tui_say(t, false, "not on this page"); break;
 	case DO_NOTHING: break;
 	}

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "report/report.h"
+#include "tui/keys.h"
 #include "tui/page.h"
 #include "tui/screen.h"
 #include "tui/view.h"
@@ -97,6 +98,7 @@ void tui_loop(struct tui *t);
 void tui_run_prompt(struct tui *t);
 void tui_enter(struct tui *t);
 void tui_show_row(struct tui *t);
+void tui_tree(struct tui *t, enum action action);
 bool tui_push_blocks(struct tui *t, const char *filter);
 bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 		       vaddr at);

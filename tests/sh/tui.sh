@@ -103,9 +103,9 @@ core=core.2
 ok "a newcomer: help has a cursor" shows '?<Up><Up><Up>' \
 	'^ > 6 Retainers  *who keeps'
 ok "a newcomer: g_sessions retains 8.8 MB" shows "$retained" \
-	'^ > g_sessions in prog  *100000  *8593.8K'
+	'^ > . g_sessions in prog  *100000  *8593.8K'
 ok "which are 8800000 bytes" shows "${retained}u" \
-	'^ > g_sessions in prog  *100000  *8800000 '
+	'^ > . g_sessions in prog  *100000  *8800000 '
 ok "a newcomer: 300 unreachable blocks of 336" shows "$leaked" \
 	'^ > 336 bytes  *300  *98.4K .* certain'
 ok "who is leaked: the blocks" shows "$leaked<Enter>" ' 300 blocks  98.4K$'
@@ -116,7 +116,7 @@ ok "a variable, and what it points to" \
 	shows '6<Enter><Tab><Enter>' 'of type +session$'
 ok "one more step, and back to the same row" \
 	shows '6<Enter><Tab><Enter><Tab><Tab><Left><Left>' \
-	'^ > g_sessions in'
+	'^ > . g_sessions in'
 ok "members of a structure" \
 	shows '3<Enter><Enter><Tab>' '^   user  *8  0x[0-9a-f]*  char \[\]'
 
@@ -199,6 +199,21 @@ ok "map: and back" cells '++--' 'A CELL IS 4.0K$'
 ok "map: residency" cells z '^ in the file: - <25%'
 ok "map: arrows move, Backspace leaves" cells '<Left><Right>h<Backspace>' \
 	'^ MAPPINGS'
+
+# ---- who keeps what: a tree ----
+
+ok "tree: a root is closed" shows 6 '^ > [+] g_sessions in prog  *20000 '
+ok "tree: opened, what it keeps" shows '6+<Down>' \
+	'^ >   [+] session 0x[0-9a-f]*  *-  *1718.8K '
+ok "tree: closed again" shows '6+-<Down>' '^ > [+] g_'
+ok "tree: along what keeps most" shows '6*' \
+	'^ {22,24}[+-] session 0x[0-9a-f]*  *-  *171[0-9][.]'
+ok "tree: from a branch to what it is of" shows '6+<Down>+<Down>-' \
+	'^ >   [+] session'
+ok "tree: Enter goes to the block, and back to its row" \
+	shows '6+<Down><Enter><Left>' '^ >   [+] session'
+ok "tree: its sum stays" shows '6+' '^   total  *20410  *21[0-9]*[.]'
+ok "tree: what is open is not sorted" shows '6+s' 'close the tree first'
 
 # ---- wide screens ----
 
@@ -360,9 +375,9 @@ open_in() {
 works_in() {
 	open_in "$@" && wait_for 'in use by the program' || return 1
 	$T send-keys -t s Down Down && wait_for '^ > ' || return 1
-	$T send-keys -t s 6 && wait_for '^ > g_sessions' || return 1
+	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
 	$T send-keys -t s Enter && wait_for 'AT THIS ADDRESS' || return 1
-	$T send-keys -t s Escape && wait_for '^ > g_sessions' || return 1
+	$T send-keys -t s Escape && wait_for '^ > . g_sessions' || return 1
 	$T send-keys -t s q && wait_for 'status 0' || return 1
 	restored
 }
