@@ -151,8 +151,9 @@ static void advise_garbage(struct standout *s, const struct php_request *r)
 	if (r->collector_found && !r->collector_on)
 		standout_advise(s, "php-garbage", "Set zend.enable_gc, or "
 				"call gc_enable() or gc_collect_cycles().",
-				"Objects that refer to each other are freed by "
-				"the collector of cycles alone, and it is off.");
+				"Objects that refer to each other are freed "
+				"by the collector of cycles alone, and it is "
+				"off.");
 	else
 		standout_advise(s, "php-garbage", "Call gc_collect_cycles() "
 				"after each job, or break the cycles.",

@@ -4,34 +4,15 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 
-need_cores
-cd "$TMP"
-command -v php >/dev/null || skip_all "no php"
-command -v jq >/dev/null || skip_all "no jq"
-php -r 'exit(function_exists("posix_kill") ? 0 : 1);' ||
-	skip_all "php has no posix extension"
-programs=$SRC/tests/truth/php
-modules=
-for name in posix pcntl; do
-	php -n -m | grep -qx "$name" || modules="$modules -d extension=$name"
-done
+. "$SRC/tests/sh/with_php"
 
-# of_php FILE [ARG...]: a core, php.json of it, and truth.txt as printed.
-of_php() {
-	program=$1
-	shift
-	make_core core "$(command -v php)" -n $modules "$programs/$program" \
-		"$@" || return 1
-	cp dump.log truth.txt
-	"$HEAPCORE" analyze -q --json --only=php core >php.json
-}
 ok "a core" of_php held.php
-[ -s php.json ] || finish
+[ -s report.json ] || finish
 
 # one QUERY: jq's answer is true.
 one() {
-	jq -e "$1" php.json && return
-	jq -c "${2:-.php}" php.json
+	jq -e "$1" report.json && return
+	jq -c "${2:-.php}" report.json
 	return 1
 }
 
@@ -40,7 +21,7 @@ one() {
 same_calls() {
 	jq -r '.php_calls as $c | range(1; $c | length) |
 		"\($c[.].function) \($c[.].file) \($c[.].line // "-")"' \
-		php.json >found.txt
+		report.json >found.txt
 	diff calls.txt found.txt
 }
 ok "calls are those of debug_backtrace()" same_calls
@@ -79,7 +60,7 @@ same_held() {
 	while read -r kind bytes name; do
 		found=$(jq --arg kind "$kind" --arg name "$name" \
 			'[.php_holders[] | select(.kind == $kind and
-			.name == $name) | .holds_bytes] | add' php.json)
+			.name == $name) | .holds_bytes] | add' report.json)
 		echo "$name: PHP says $bytes, found $found"
 		[ "$found" -ge $((bytes * 99 / 100 - 1500)) ] &&
 			[ "$found" -le $((bytes * 101 / 100 + 1500)) ] ||
@@ -134,14 +115,14 @@ cache() {
 	cat report.txt
 	return 1
 }
-cp php.json held.json
+cp report.json held.json
 ok "a static array that grows is what stands out" cache
-cp held.json php.json
+cp held.json report.json
 
 # The first list of keys is of a core with all tables in it.
 same_keys() {
 	jq -r 'to_entries[] | select(.key | startswith("php")) |
-		.key, .key + "." + (.value[] | keys[])' php.json | sort -u |
+		.key, .key + "." + (.value[] | keys[])' report.json | sort -u |
 		sed '/^php_calls\.line$/d' >keys.txt
 	awk '/^\.Ss php/ { ss = $2; print ss; next }
 		/^\.S/ { ss = "" }
