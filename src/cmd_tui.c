@@ -14,9 +14,11 @@
 
 #include "cmd.h"
 #include "cmd_subject.h"
+#include "cmd_trace.h"
 #include "report/blocks.h"
 #include "report/filter.h"
 #include "tui/term.h"
+#include "tui/trace.h"
 #include "tui/tui.h"
 
 struct args {
@@ -77,6 +79,7 @@ struct run {
 	const struct allocator *allocator;
 	struct progress progress;
 	struct subject subject;
+	struct trace_source *trace;	/* NULL: it is no trace */
 	struct damage_at at;
 	struct out out;
 	struct tui tui;
@@ -163,6 +166,15 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 	return report_build(r, &run->subject.input, err);
 }
 
+static void find_goal(void *context, const struct page *p,
+		      const struct table *t, const struct cell *row,
+		      struct goal *ret)
+{
+	(void)context;
+	(void)p;
+	view_goal(t, row, ret);
+}
+
 static void picture(void *context, vaddr from, uint64_t size,
 		    struct heat_cell *ret, size_t n)
 {
@@ -231,16 +243,13 @@ static bool check_args(struct run *run, struct err *err)
 	       cmd_color(&a->common, &run->color, err);
 }
 
-static bool open_target(struct run *run, struct err *err)
+/* Opened: from there to what a core's first page shows. */
+static bool walk_target(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
 	struct subject *s = &run->subject;
-	bool ok = a->pid ? subject_open_live(s, &a->how, a->pid,
-					     &run->progress, err)
-			 : subject_open_core(s, &a->how, a->files.items[0],
-					     &run->progress, err);
 
-	if (!ok || !subject_walk(s, run->allocator, &run->progress, err))
+	if (!subject_walk(s, run->allocator, &run->progress, err))
 		return false;
 	subject_where(s, &run->progress);
 	subject_reach(s, false, &run->progress);
@@ -253,6 +262,44 @@ static bool open_target(struct run *run, struct err *err)
 	if (!s->input.heap_found)
 		cmd_fail(err);
 	return true;
+}
+
+/* What is no core may be a trace; if it is not, it is no core. */
+static bool open_trace(struct run *run, struct tui_source *ret)
+{
+	const struct args *a = &run->args;
+	struct err err = { .kind = ERR_NONE };
+	struct trace *t = cmd_trace_open(a->files.items[0], a->how.tmpdir,
+					 &run->progress, &err);
+
+	if (!t)
+		return false;
+	run->trace = trace_source_new(t, &run->progress);
+	trace_source_views(run->trace, ret);
+	progress_phase(&run->progress, NULL);
+	if (!a->common.quiet)
+		cmd_trace_warn(t);
+	return true;
+}
+
+static bool open_target(struct run *run, struct tui_source *ret,
+			struct err *err)
+{
+	const struct args *a = &run->args;
+	struct subject *s = &run->subject;
+
+	*ret = (struct tui_source){
+		.kind = &report_analyze, .views = core_views,
+		.n_views = CORE_VIEWS, .context = run, .build = build,
+		.blocks = list_blocks, .goal = find_goal,
+	};
+	if (a->pid)
+		return subject_open_live(s, &a->how, a->pid, &run->progress,
+					 err) && walk_target(run, err);
+	if (subject_open_core(s, &a->how, a->files.items[0], &run->progress,
+			      err))
+		return walk_target(run, err);
+	return err->kind == ERR_FORMAT && open_trace(run, ret);
 }
 
 /* While the screen is there progress is a line of it. */
@@ -305,18 +352,17 @@ static bool play(struct run *run, const struct tui_source *source,
 static int show(struct run *run, struct err *err)
 {
 	struct heat_source heat = { .cells = picture, .context = run };
-	const struct tui_source source = {
-		.kind = &report_analyze, .views = core_views,
-		.n_views = CORE_VIEWS, .context = run, .build = build,
-		.blocks = list_blocks, .heat = &heat,
-	};
+	struct tui_source source;
 	bool ok = run->args.script || term_check(err);
 
 	setlocale(LC_CTYPE, "");
 	run->utf8 = !run->args.ascii &&
 		    !strcmp(nl_langinfo(CODESET), "UTF-8");
-	ok = ok && open_target(run, err);
-	heat.pages_known = ok && space_pages_known(run->subject.sp);
+	ok = ok && open_target(run, &source, err);
+	if (ok && source.blocks) {
+		heat.pages_known = space_pages_known(run->subject.sp);
+		source.heat = &heat;
+	}
 	progress_fini(&run->progress);
 	if (ok)
 		ok = run->args.script ? play(run, &source, err)
@@ -348,6 +394,7 @@ static int tui(const struct command *self, int argc, char **argv)
 	}
 	if (run.subject.input.at)
 		damage_at_fini(&run.at);
+	trace_source_free(run.trace);
 	subject_fini(&run.subject);
 	subject_args_fini(&a->how);
 	list_fini(&a->files);

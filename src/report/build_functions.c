@@ -71,6 +71,8 @@ static struct table *add_table(struct report *r,
 	if (only)
 		table_retitle(t, F_INCLUSIVE + ESTIMATE_EXACT, "bytes");
 	if (!only)
+		table_hide(t, F_INCLUSIVE + ESTIMATE_ERROR);
+	if (!only)
 		table_hide(t, F_EXACT_SHARE);
 	if (!only)
 		table_hide(t, F_OWN_EXACT);

@@ -97,6 +97,9 @@ static void add_stack(struct growing *g, uint32_t stack)
 		.temporary = r->sites[stack].temporary,
 	};
 
+	if (g->in->only_site && g->in->sites->of_stack[stack] + 1 !=
+	    g->in->only_site)
+		return;
 	if (row)
 		sum.sum = row->view[view];
 	if (!sum.exact && !sum.sum.n)
@@ -176,7 +179,8 @@ static uint32_t find_top(const struct growing *g, const struct branch *b,
 			 const uint32_t *first)
 {
 	size_t n_top = g->n - first[g->n];
-	uint32_t top = n_top == 1 ? b[first[g->n]].node : NO_CALL;
+	uint32_t top = n_top == 1 && !g->in->only_site
+		? b[first[g->n]].node : NO_CALL;
 
 	while (top != NO_CALL && first[top + 1] - first[top] == 1 &&
 	       !g->nodes[top].own.exact && !g->nodes[top].own.sum.n)

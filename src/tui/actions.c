@@ -49,6 +49,8 @@ struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 	struct err err = { .kind = ERR_NONE };
 
 	p->at = at;
+	if (sections == t->source->views[0].sections)
+		p->options.rows = t->source->first_rows;
 	if (!t->source->build(t->source->context, &p->report, at, &err))
 		return refuse(t, p, &err);
 	tui_lay_out(t, p);
@@ -119,14 +121,17 @@ void tui_enter(struct tui *t)
 	if (!row)
 		return;
 	goal_init(&goal);
-	if (t->source->blocks)
-		view_goal(part->table, row, &goal);
+	t->source->goal(t->source->context, tui_active(t), part->table, row,
+			&goal);
 	switch (goal.kind) {
 	case GOAL_NONE:
 		tui_show_row(t);
 		break;
 	case GOAL_SECTIONS:
-		tui_push_sections(t, goal.name, goal.sections, 0);
+		tui_push_sections(t, goal.name, goal.sections, goal.addr);
+		break;
+	case GOAL_BRANCH:
+		tui_branch(t, DO_ENTER);
 		break;
 	case GOAL_BLOCKS:
 		tui_push_blocks(t, goal.filter.text);
@@ -242,7 +247,8 @@ static void close_node(struct tui *t, struct page *p, uint32_t node)
 	build_again(t, p);
 }
 
-void tui_tree(struct tui *t, enum action action)
+/* What is opened is found then. */
+static void branch_of_nodes(struct tui *t, enum action action)
 {
 	enum { STEPS = 10 };
 	struct page *p = tui_page(t);
@@ -277,6 +283,19 @@ void tui_tree(struct tui *t, enum action action)
 	}
 }
 
+void tui_branch(struct tui *t, enum action action)
+{
+	enum page_branch what = action == DO_OPEN ? BRANCH_OPEN
+		: action == DO_CLOSE ? BRANCH_CLOSE
+		: action == DO_ENTER ? BRANCH_TOGGLE : BRANCH_OPEN_ALL;
+	struct page_look look = look_of(t);
+
+	if (t->in_side || !page_branch(tui_page(t), what, &look))
+		branch_of_nodes(t, action);
+	else
+		tui_drop_side(t);
+}
+
 /* ---- what was typed ---- */
 
 static void go_to_address(struct tui *t, vaddr addr)
@@ -306,6 +325,52 @@ static void filter_blocks(struct tui *t, const char *expr)
 	free(p);
 }
 
+/* False: the message says why there are no tables. */
+static bool build_page(struct tui *t, struct page *p)
+{
+	struct err err = { .kind = ERR_NONE };
+	bool ok;
+
+	tui_drop_side(t);
+	page_forget(p);
+	ok = t->source->build(t->source->context, &p->report, p->at, &err);
+	if (!ok)
+		tui_say(t, true, "%s", err.msg);
+	return ok;
+}
+
+static void refresh_page(struct tui *t, struct page *p)
+{
+	uint64_t cursor = p->cursor, top = p->top;
+
+	if (!p->options.sections)
+		return;
+	build_page(t, p);
+	str_clear(&p->filter);
+	tui_lay_out(t, p);
+	page_sort_again(p);
+	p->cursor = cursor;
+	p->top = top;
+	tui_lay_out(t, p);
+}
+
+/* What is not in sight is made when it is next visited. */
+void tui_refresh(struct tui *t)
+{
+	for (size_t i = 1; i < TUI_VIEWS; i++) {
+		if (!t->root[i] || i == t->view)
+			continue;
+		page_fini(t->root[i]);
+		free(t->root[i]);
+		t->root[i] = NULL;
+	}
+	refresh_page(t, t->root[0]);
+	if (t->view)
+		refresh_page(t, t->root[t->view]);
+	for (size_t i = 0; i < t->depth; i++)
+		refresh_page(t, t->stack[i]);
+}
+
 /* The rows of the cursor's table; without an expression as they were. */
 static void filter_rows(struct tui *t, const char *expr)
 {
@@ -327,9 +392,7 @@ static void filter_rows(struct tui *t, const char *expr)
 		tui_say(t, true, "%s", err.msg);
 		return;
 	}
-	page_forget(p);
-	if (!t->source->build(t->source->context, &p->report, p->at, &err))
-		tui_say(t, true, "%s", err.msg);
+	build_page(t, p);
 	str_clear(&p->filter);
 	str_adds(&p->filter, expr);
 	tui_lay_out(t, p);

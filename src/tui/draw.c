@@ -45,7 +45,7 @@ static void draw_title(struct tui *t)
 		num_format_size(size, total.bytes);
 		str_printf(&s, "%" PRIu64 " block%s  %s", total.blocks,
 			   total.blocks == 1 ? "" : "s", size);
-	} else if (p->at) {
+	} else if (p->at && t->source->blocks) {
 		str_printf(&s, "0x%" PRIx64, p->at);
 	} else {
 		str_adds(&s, p->name);
@@ -93,6 +93,7 @@ static size_t bar_start(const struct str *line)
 struct pane {
 	struct page *p;
 	int x;
+	int top;		/* the first line of its tables */
 	bool active;		/* the cursor is here */
 };
 
@@ -129,13 +130,14 @@ static void draw_heading(struct tui *t, const struct pane *pane,
 	if (!spot.part || spot.part->first == p->top)
 		return;
 	page_line(p, spot.part->first, s);
-	screen_puts(&t->screen, TOP - 1, pane->x + 1, ROLE_HEADING, s->text);
+	screen_puts(&t->screen, pane->top - 1, pane->x + 1, ROLE_HEADING,
+		    s->text);
 }
 
 static void draw_pane(struct tui *t, const struct pane *pane)
 {
 	struct page *p = pane->p;
-	int rows = t->screen.h - TOP - BELOW;
+	int rows = t->screen.h - pane->top - BELOW;
 	struct str s;
 
 	if (p->heat) {
@@ -150,9 +152,10 @@ static void draw_pane(struct tui *t, const struct pane *pane)
 	draw_heading(t, pane, &s);
 	for (int i = 0; i < rows; i++)
 		if (p->top + (uint64_t)i < p->n_lines)
-			draw_line(t, pane, p->top + (uint64_t)i, TOP + i, &s);
+			draw_line(t, pane, p->top + (uint64_t)i,
+				  pane->top + i, &s);
 	if (!p->n_parts || (p->is_blocks && p->n_lines < 3))
-		screen_puts(&t->screen, TOP + 1, pane->x + 3, ROLE_TEXT,
+		screen_puts(&t->screen, pane->top + 1, pane->x + 3, ROLE_TEXT,
 			    p->filter.len ? "Nothing matches." :
 			    "There is nothing to show here.");
 	str_fini(&s);
@@ -162,10 +165,12 @@ static void draw_pane(struct tui *t, const struct pane *pane)
 static void draw_page(struct tui *t)
 {
 	struct page *side = tui_side(t);
-	struct pane left = { tui_page(t), 0, !t->in_side };
-	struct pane right = { side, tui_page_width(t) + 1, t->in_side };
+	struct pane left = { tui_page(t), 0, TOP, !t->in_side };
+	struct pane right = { side, tui_page_width(t) + 1, TOP, t->in_side };
 
 	t->screen.right = tui_page_width(t);
+	if (t->source->picture)
+		left.top += t->source->picture(t->source->context, t, TOP);
 	draw_pane(t, &left);
 	t->screen.right = t->screen.w;
 	if (!side)
@@ -278,12 +283,15 @@ static void draw_prompt(struct tui *t)
 
 static void draw_foot(struct tui *t)
 {
+	const char *own = t->source->foot
+		? t->source->foot(t->source->context, tui_page(t)) : NULL;
 	const char *text = t->mode != TUI_PAGE
 		? "Enter goes to the view  Space more  any other key closes "
 		  "this"
 		: tui_active(t)->heat
 		? "arrows cell  + - magnify  z use or memory  Enter blocks  "
 		  "Backspace back"
+		: own ? own
 		: "Enter open  Left back  / search  f filter  s sort  "
 		  "e export  ? help  q quit";
 

@@ -29,14 +29,26 @@ static void parts_fini(struct page *p)
 		text_rows_free(part->rows);
 		str_fini(&part->text);
 		free(part->lines);
+		free(part->visible);
 		*part = (struct page_part){ .table = part->table,
-			.sort = part->sort, .reverse = part->reverse };
+			.sort = part->sort, .reverse = part->reverse,
+			.closed = part->closed, .n_closed = part->n_closed };
+	}
+}
+
+/* Which branches were open is forgotten too. */
+static void trees_fini(struct page *p)
+{
+	for (size_t i = 0; i < PAGE_PARTS; i++) {
+		free(p->part[i].closed);
+		p->part[i].closed = NULL;
 	}
 }
 
 void page_fini(struct page *p)
 {
 	parts_fini(p);
+	trees_fini(p);
 	report_fini(&p->report);
 	str_fini(&p->filter);
 	free(p->columns);
@@ -79,6 +91,7 @@ void page_show_row(struct page *p, const struct table *from,
 void page_forget(struct page *p)
 {
 	parts_fini(p);
+	trees_fini(p);
 	report_fini(&p->report);
 	report_init(&p->report, &p->options);
 	p->n_parts = 0;
@@ -131,6 +144,131 @@ static void make_lines(struct page_part *part, size_t place)
 	}
 }
 
+/* ---- trees ---- */
+
+/* A filter leaves rows without those they belong to: then it is a list. */
+static bool tree_is(const struct page *p, const struct page_part *part)
+{
+	return part->table->depth && !p->filter.len;
+}
+
+static uint64_t depth_at(const struct table *t, size_t place)
+{
+	return table_cell(t, place, t->depth - 1).u;
+}
+
+static bool has_branch(const struct table *t, size_t place)
+{
+	return place + 1 < t->n_rows &&
+	       depth_at(t, place + 1) > depth_at(t, place);
+}
+
+/* At first the way along the largest branches is open. */
+static void tree_open_first(struct page_part *part)
+{
+	const struct table *t = part->table;
+	size_t i = 0;
+
+	part->closed = mem_alloc(t->n_rows + 1);
+	memset(part->closed, true, t->n_rows + 1);
+	part->n_closed = t->n_rows;
+	while (has_branch(t, i))
+		part->closed[i++] = false;
+}
+
+static void tree_lay_out(struct page_part *part)
+{
+	const struct table *t = part->table;
+	uint64_t below = UINT64_MAX;
+
+	if (!part->closed || part->n_closed != t->n_rows)
+		tree_open_first(part);
+	part->visible = mem_alloc((t->n_rows + 1) * sizeof(*part->visible));
+	for (size_t i = 0; i < t->n_rows; i++) {
+		uint64_t depth = depth_at(t, i);
+
+		if (depth > below)
+			continue;
+		part->visible[part->n_visible++] = (uint32_t)i;
+		below = part->closed[i] ? depth : UINT64_MAX;
+	}
+}
+
+static void write_part_row(struct page_part *part, size_t place,
+			   struct str *ret);
+static struct page_spot spot_at(struct page *p, uint64_t line);
+
+/* A mark in front of the name: closed, or open. */
+static void tree_write(struct page_part *part, struct page_spot s,
+		       struct str *ret)
+{
+	const struct table *t = part->table;
+	size_t place = s.place == PAGE_NO_PLACE ? t->n_rows : (size_t)s.place;
+	size_t at;
+
+	write_part_row(part, place, ret);
+	at = strspn(ret->text, " ");
+	if (place < t->n_rows && has_branch(t, place) && at >= 2)
+		ret->text[at - 2] = part->closed[place] ? '+' : '-';
+}
+
+static void tree_set_all(struct page_part *part)
+{
+	const struct table *t = part->table;
+	bool any = false;
+
+	for (size_t i = 0; i < t->n_rows; i++)
+		any |= part->closed[i] && has_branch(t, i);
+	memset(part->closed, !any, t->n_rows + 1);
+}
+
+/* The cursor stays on its row, or goes to the one that now hides it. */
+static void tree_find(struct page *p, struct page_part *part, size_t place)
+{
+	size_t i = 0;
+
+	while (i + 1 < part->n_visible && part->visible[i + 1] <= place)
+		i++;
+	p->cursor = part->first + 1 + i;
+}
+
+/* The branch that this row is in. */
+static size_t tree_close_above(struct page_part *part, size_t place)
+{
+	const struct table *t = part->table;
+	uint64_t depth = depth_at(t, place);
+	size_t i = place;
+
+	while (i && depth_at(t, i) >= depth)
+		i--;
+	if (depth_at(t, i) < depth)
+		part->closed[i] = true;
+	return depth_at(t, i) < depth ? i : place;
+}
+
+bool page_branch(struct page *p, enum page_branch what,
+		 const struct page_look *look)
+{
+	struct page_spot s = spot_at(p, p->cursor);
+	size_t place = (size_t)s.place;
+	bool *closed;
+
+	if (!s.part || !s.part->visible || s.place == PAGE_NO_PLACE)
+		return false;
+	closed = &s.part->closed[place];
+	if (what == BRANCH_OPEN_ALL)
+		tree_set_all(s.part);
+	else if (what == BRANCH_CLOSE && (*closed ||
+					  !has_branch(s.part->table, place)))
+		place = tree_close_above(s.part, place);
+	else
+		*closed = what == BRANCH_CLOSE ||
+			  (what == BRANCH_TOGGLE && !*closed);
+	page_lay_out(p, look);
+	tree_find(p, s.part, place);
+	return true;
+}
+
 static void lay_out_part(struct page *p, struct page_part *part,
 			 const struct page_look *look)
 {
@@ -144,7 +282,10 @@ static void lay_out_part(struct page *p, struct page_part *part,
 	part->rows = text_rows_new(t, &style);
 	part->first = p->n_lines;
 	part->n_lines = 1;
-	if (t->form == TABLE_ROWS) {
+	if (tree_is(p, part)) {
+		tree_lay_out(part);
+		part->n_lines += part->n_visible + !!t->total;
+	} else if (t->form == TABLE_ROWS) {
 		part->n_lines += t->n_rows + !!t->total;
 	} else {
 		for (size_t i = 0; i < t->n_rows; i++)
@@ -272,6 +413,10 @@ static struct page_spot spot_at(struct page *p, uint64_t line)
 	} else if (part->table->form != TABLE_ROWS) {
 		s.place = part->lines[i - 1].place;
 		s.stops = part->lines[i - 1].first;
+	} else if (part->visible) {
+		s.stops = i - 1 < part->n_visible;
+		if (s.stops)
+			s.place = part->visible[i - 1];
 	} else if (p->is_blocks || i - 1 < part->table->n_rows) {
 		s.place = i - 1;
 		s.stops = true;
@@ -295,6 +440,8 @@ struct page_spot page_line(struct page *p, uint64_t line, struct str *ret)
 			s.part->lines[i - 1].len);
 	else if (p->is_blocks)
 		write_part_row(s.part, bring_in_sight(p, i - 1), ret);
+	else if (s.part->visible)
+		tree_write(s.part, s, ret);
 	else
 		write_part_row(s.part, (size_t)i - 1, ret);
 	return s;

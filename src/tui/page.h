@@ -29,6 +29,10 @@ struct page_part {
 	struct page_line *lines;	/* owned; the same */
 	size_t n_made, cap_made;
 	uint64_t first, n_lines;	/* on the page; the heading first */
+	/* Of a tree; owned: */
+	bool *closed;		/* by place */
+	uint32_t *visible;	/* places of rows that are shown */
+	size_t n_visible, n_closed;	/* n_closed: of how many rows */
 	int sort;		/* column; -1: as it came */
 	bool reverse;
 };
@@ -78,6 +82,12 @@ void page_sort_again(struct page *p);
 
 /* When the report is there, or the blocks: lines of its tables. */
 void page_lay_out(struct page *p, const struct page_look *look);
+
+/* Branches of a tree: that of the row under the cursor, or all. */
+enum page_branch { BRANCH_OPEN, BRANCH_CLOSE, BRANCH_TOGGLE, BRANCH_OPEN_ALL };
+/* False if there is no tree under the cursor. */
+bool page_branch(struct page *p, enum page_branch what,
+		 const struct page_look *look);
 
 /* Of blocks: counts those that match. */
 bool page_list_blocks(struct page *p, const struct report_input *in,

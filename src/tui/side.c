@@ -94,8 +94,7 @@ static void make_side(struct tui *t)
 	if (!row)
 		return;
 	goal_init(&goal);
-	if (t->source->blocks)
-		view_goal(part->table, row, &goal);
+	t->source->goal(t->source->context, p, part->table, row, &goal);
 	if (goal.kind == GOAL_PICTURE) {
 		t->side = tui_picture(t, goal.addr, goal.end);
 	} else if (!shows_goal(t, &goal, &t->side)) {

@@ -104,7 +104,9 @@ static void go_to_view(struct tui *t, size_t view)
 		make_again(t, view);
 	if (!t->root[view])
 		t->root[view] = v->sections
-			? tui_make_page(t, v->name, v->sections, 0)
+			? tui_make_page(t, v->name, v->sections,
+					t->source->view_at
+					? t->source->view_at[view] : 0)
 			: tui_make_blocks(t, "");
 	if (!t->root[view])
 		return;
@@ -153,6 +155,10 @@ static void sort_page(struct tui *t, bool reverse)
 	struct page *p = tui_page(t);
 	int column;
 
+	if (page_row(p, &part) && part->table->depth) {
+		tui_say(t, false, "a tree stays in its order");
+		return;
+	}
 	if (!page_row(p, &part) || part->table->form != TABLE_ROWS) {
 		tui_say(t, false, "nothing to sort here");
 		return;
@@ -222,6 +228,9 @@ static void act(struct tui *t, enum action action, int code)
 
 	if (p->heat && heat_key(p->heat, action, code))
 		return;
+	if (t->source->key && t->source->key(t->source->context, t, action,
+					     code))
+		return;
 	switch (action) {
 	case DO_UP: page_move(p, -1); break;
 	case DO_DOWN: page_move(p, 1); break;
@@ -255,7 +264,10 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_INTERRUPT: t->done = true; break;
 	case DO_OPEN:
 	case DO_CLOSE:
-	case DO_OPEN_ALL: tui_tree(t, action); break;
+	case DO_OPEN_ALL: tui_branch(t, action); break;
+	case DO_METRIC:
+	case DO_ESTIMATE:
+	case DO_MARK: tui_say(t, false, "that key is for traces"); break;
 	case DO_HEAT: tui_say(t, false, "not on this page"); break;
 	case DO_NOTHING: break;
 	}

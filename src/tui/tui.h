@@ -16,10 +16,14 @@
 #include "tui/screen.h"
 #include "tui/view.h"
 
+struct tui;
+
 struct tui_source {
 	const struct report_kind *kind;
 	const struct view *views;
 	size_t n_views;
+	const vaddr *view_at;	/* for build, by view; NULL: 0 */
+	size_t first_rows;	/* of tables of the first view; 0: all */
 	void *context;
 	/*
 	 * The tables of r->options->sections; at: of SECTION_AT.  With
@@ -29,6 +33,16 @@ struct tui_source {
 		      struct err *err);
 	/* For pictures of mappings; or NULL. */
 	const struct heat_source *heat;
+	/* Where a row of a page leads. */
+	void (*goal)(void *context, const struct page *p,
+		     const struct table *t, const struct cell *row,
+		     struct goal *ret);
+	/* A key of its own; true: it was one.  Or NULL, like what follows. */
+	bool (*key)(void *context, struct tui *t, enum action action, int code);
+	/* Draws above a page's tables, from a line on; how many lines. */
+	int (*picture)(void *context, struct tui *t, int y);
+	/* The keys that matter on a page; NULL: those of all pages. */
+	const char *(*foot)(void *context, const struct page *p);
 	/* What blocks can be listed from, with what a filter asks for. */
 	const struct report_input *(*blocks)(void *context, const char *filter);
 };
@@ -98,7 +112,8 @@ void tui_loop(struct tui *t);
 void tui_run_prompt(struct tui *t);
 void tui_enter(struct tui *t);
 void tui_show_row(struct tui *t);
-void tui_tree(struct tui *t, enum action action);
+/* Of the branch under the cursor; DO_ENTER: the other way. */
+void tui_branch(struct tui *t, enum action action);
 bool tui_push_blocks(struct tui *t, const char *filter);
 bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 		       vaddr at);
@@ -114,6 +129,8 @@ void tui_drop_side(struct tui *t);
 struct page *tui_picture(struct tui *t, vaddr start, vaddr end);
 
 struct page *tui_new_page(struct tui *t, const char *name, unsigned sections);
+/* All that is shown is made anew, for what it is made of has changed. */
+void tui_refresh(struct tui *t);
 /* Built and laid out; else NULL, and the message says why. */
 struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 			   vaddr at);

@@ -23,6 +23,7 @@ enum goal_kind {
 	GOAL_BLOCKS,		/* those that match a filter */
 	GOAL_ADDRESS,		/* what is there */
 	GOAL_PICTURE,		/* of the mapping from addr to end */
+	GOAL_BRANCH,		/* of a tree: opened or closed */
 };
 
 struct goal {
