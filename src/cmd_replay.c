@@ -36,7 +36,8 @@ struct args {
 #define ARG(field) offsetof(struct args, field)
 
 static const struct option sampler_options[] = {
-	{ 0, "rate", "SIZE,...", "mean bytes between samples [512k]; 1 keeps\n"
+	{ 0, "rate", "SIZE,...", "mean bytes between samples [512k], or of\n"
+	  "what --by counts [64k words, 1000]; 1 keeps\n"
 	  "all; several are compared", OPTION_VALUE, ARG(rate) },
 	{ 0, "by", "UNIT", "bytes, words or count: what the gap is\n"
 	  "counted in; words as OCaml's statmemprof does", OPTION_VALUE,
@@ -164,10 +165,8 @@ static bool parse_number(const char *option, const char *text, uint64_t max,
 		       PRIu64, option, text, max);
 }
 
-static bool parse_rates(struct run *run, struct err *err)
+static bool parse_rates(struct run *run, const char *p, struct err *err)
 {
-	const char *p = run->args.rate ? run->args.rate : "512k";
-
 	for (;;) {
 		size_t len = strcspn(p, ",");
 		char word[NUM_MAX] = "";
@@ -292,13 +291,14 @@ static bool set_sampler(struct run *run, struct err *err)
 		[ESTIMATOR_STATMEMPROF] = "statmemprof", NULL,
 	};
 	static const char *const streams[] = { "thread", "process", NULL };
+	static const char *const rates[] = { "512k", "64k", "1000" };
 	struct replay_options *o = &run->pass.options;
 	const struct args *a = &run->args;
 	unsigned unit = 0, estimator = 0, stream = 0;
 
 	o->seed = 1;
-	if (!parse_rates(run, err) ||
-	    !parse_word("by", a->by, units, &unit, err) ||
+	if (!parse_word("by", a->by, units, &unit, err) ||
+	    !parse_rates(run, a->rate ? a->rate : rates[unit], err) ||
 	    !parse_word("estimator", a->estimator, estimators, &estimator,
 			err) ||
 	    !parse_word("streams", a->streams, streams, &stream, err) ||
@@ -450,6 +450,28 @@ static bool read_pauses(struct run *run, struct err *err)
 	return true;
 }
 
+/* The one section that was asked for is not to be empty. */
+static bool check_known(const struct run *run, struct err *err)
+{
+	static const unsigned exact[] = { REPLAY_SIZES, REPLAY_LIFETIMES,
+					  REPLAY_MODELS, REPLAY_FILTERS };
+	const struct report_options *o = &run->options;
+	const struct report_section *words = o->kind->sections;
+
+	if (report_is_only(o, REPLAY_PAUSES) && !run->input.pauses) {
+		err_set(err, ERR_USAGE, "the trace has no pauses");
+		return err_hint(err, "--pauses=FILE reads a collector's log.");
+	}
+	for (size_t i = 0; i < countof(exact) && !run->input.exact; i++)
+		if (report_is_only(o, exact[i]))
+			return err_set(err, ERR_USAGE,
+				       "--only=%s is exact, and %s",
+				       words[exact[i]].word,
+				       run->args.no_exact ? "--no-exact is not"
+				       : "the trace itself is a sample");
+	return true;
+}
+
 static bool open_trace(struct run *run, struct err *err)
 {
 	const char *path = run->args.files.items[0];
@@ -471,7 +493,7 @@ static bool open_trace(struct run *run, struct err *err)
 	run->input.exact = run->input.exact &&
 			   !(trace_info(run->trace)->flags & TRACE_SAMPLED);
 	run->input.only_exact = run->input.exact && run->args.only_exact;
-	return read_pauses(run, err);
+	return read_pauses(run, err) && check_known(run, err);
 }
 
 static void analyse(struct run *run)
@@ -530,8 +552,10 @@ static bool export_massif(const struct export *e, struct out *o,
 static bool write_exports(const struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
-	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%s --seed=%"
-		PRIu64, a->rate ? a->rate : "512k", run->pass.options.seed);
+	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%" PRIu64
+		"%s%s --seed=%" PRIu64, run->pass.rates[0],
+		a->by ? " --by=" : "", a->by ? a->by : "",
+		run->pass.options.seed);
 	const struct export e = {
 		.in = &run->input, .said = said,
 		.exact = run->input.exact && run->pass.rates[0] == SAMPLER_ALL,

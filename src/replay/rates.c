@@ -100,6 +100,13 @@ static double top_share(const struct rates *r, const double *variance,
 	return ret;
 }
 
+/* What a unit of the stream is long; 0: as long as a block is. */
+static double unit_bytes(const struct rates *r)
+{
+	return r->options.unit == UNIT_WORDS ? 8 :
+	       r->options.unit == UNIT_COUNT ? 0 : 1;
+}
+
 static void expect(const struct rates *r, struct rate_result *ret)
 {
 	AUTO_FREE double *groups =
@@ -111,7 +118,8 @@ static void expect(const struct rates *r, struct rate_result *ret)
 	ret->top_error = top_share(r, groups, r->n_top);
 	/* Of small blocks: 1 - (1 - 1/rate)^n = 0.95 */
 	if (ret->rate > SAMPLER_ALL)
-		ret->seen_bytes = log(0.05) / log1p(-1 / (double)ret->rate);
+		ret->seen_bytes = unit_bytes(r) * log(0.05) /
+				  log1p(-1 / (double)ret->rate);
 }
 
 size_t rates_n_large(const struct rates *r, double share)
@@ -207,10 +215,11 @@ static void sample_all(struct rates *r, uint64_t rate, uint64_t seed,
 	}
 }
 
-static bool covered(const struct estimate *e, uint64_t rate, uint64_t bytes)
+static bool covered(const struct rates *r, const struct estimate *e,
+		    uint64_t rate, uint64_t bytes)
 {
 	struct interval i = interval_score(e, rate > SAMPLER_ALL
-					   ? (double)rate : 0);
+					   ? unit_bytes(r) * (double)rate : 0);
 
 	/* Half a byte for the rounding of what is certain. */
 	return i.low - 0.5 <= (double)bytes && (double)bytes <= i.high + 0.5;
@@ -219,7 +228,7 @@ static bool covered(const struct estimate *e, uint64_t rate, uint64_t bytes)
 /* Groups that are too small to be seen have no interval to speak of. */
 static bool counts(const struct rates *r, uint32_t group, uint64_t rate)
 {
-	return r->group_bytes[group] >= rate;
+	return (double)r->group_bytes[group] >= unit_bytes(r) * (double)rate;
 }
 
 static void try_seed(struct rates *r, uint64_t seed, struct rate_result *ret,
@@ -234,10 +243,10 @@ static void try_seed(struct rates *r, uint64_t seed, struct rate_result *ret,
 	ret->tried_samples += (double)total.n;
 	ret->bias += off;
 	ret->rms += off * off;
-	ret->covers += covered(&total, ret->rate, r->bytes);
+	ret->covers += covered(r, &total, ret->rate, r->bytes);
 	for (uint32_t g = 0; g < r->n_groups; g++)
 		if (counts(r, g, ret->rate)) {
-			ret->group_covers += covered(&r->estimates[g],
+			ret->group_covers += covered(r, &r->estimates[g],
 						     ret->rate,
 						     r->group_bytes[g]);
 			++*n_counted;

@@ -31,7 +31,8 @@ struct rate_result {
 	double samples;
 	double error;		/* 95 % of the total is within this share */
 	double top_error;	/* the largest such share of the top groups */
-	double seen_bytes;	/* a group of so much is seen in 95 % */
+	double seen_bytes;	/* a group of so much is seen in 95 %; not of
+				   UNIT_COUNT */
 	/* Tried; without seeds 0. */
 	double tried_samples;	/* mean */
 	double bias;		/* mean of (estimate - exact) / exact */

@@ -91,7 +91,7 @@ static void set_name(struct table *t, const struct replay_input *in,
 void build_functions(struct report *r, const struct replay_input *in)
 {
 	struct table *t = add_table(r, in, REPLAY_FUNCTIONS, "functions",
-				    "FUNCTIONS, WITH WHAT THEY CALL");
+				    "FUNCTIONS AND CALLEES");
 	struct function_sites s;
 
 	t->more = "other functions";

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/num.h"
 #include "report/estimate.h"
@@ -46,37 +47,46 @@ static const struct column rate_columns[R_COLUMNS] = {
 				.width = 7),
 };
 
-static void set_tried(struct table *t, const struct rate_result *rate)
+static void set_tried(struct table *t, const struct rate_result *rate,
+		      double unseen)
 {
 	table_set(t, R_TRIED, whole(rate->tried_samples));
 	table_set_real(t, R_BIAS, rate->bias);
 	table_set_real(t, R_RMS, rate->rms);
+	table_set_real(t, R_TOP_WITHIN, rate->top_within);
+	/* Nor is there an interval where allocations are counted. */
+	if (unseen < 0)
+		return;
 	table_set_real(t, R_COVERS, rate->covers);
 	if (rate->group_covers >= 0)
 		table_set_real(t, R_SITE_COVERS, rate->group_covers);
-	table_set_real(t, R_TOP_WITHIN, rate->top_within);
 }
 
 void build_rates(struct report *r, const struct replay_input *in)
 {
 	struct table *t = report_add(r, REPLAY_RATES, "rates", "RATES",
 				     rate_columns, R_COLUMNS);
+	double unseen = replay_unseen(in->replay);
 	char size[NUM_MAX];
 
 	t->whole = true;
 	for (size_t i = 0; i < in->n_rates; i++) {
 		const struct rate_result *rate = &in->rates[i];
 
-		num_format_size(size, rate->rate);
+		if (in->replay->options.unit == UNIT_REQUESTED)
+			num_format_size(size, rate->rate);
+		else
+			snprintf(size, sizeof(size), "%" PRIu64, rate->rate);
 		table_row(t);
 		table_set_text(t, R_RATE, size);
 		table_set(t, R_BYTES, rate->rate);
 		table_set(t, R_SAMPLES, whole(rate->samples));
 		table_set_real(t, R_ERROR, rate->error);
 		table_set_real(t, R_TOP_ERROR, rate->top_error);
-		table_set(t, R_SEEN, whole(rate->seen_bytes));
+		if (unseen >= 0 || rate->rate == SAMPLER_ALL)
+			table_set(t, R_SEEN, whole(rate->seen_bytes));
 		if (in->n_seeds)
-			set_tried(t, rate);
+			set_tried(t, rate, unseen);
 	}
 }
 
@@ -165,8 +175,8 @@ static void note_needed(struct table *t, const struct replay_input *in)
 
 	if (!in->needed_rate)
 		return;
-	num_format_size(size, in->needed_rate);
-	num_format_size(large, in->needed_large);
+	replay_rate_text(size, in, in->needed_rate);
+	replay_rate_text(large, in, in->needed_large);
 	table_row(t);
 	table_set_text(t, N_CODE, "needed-rate");
 	if (!in->n_large || in->n_large == in->n_top)
@@ -175,16 +185,18 @@ static void note_needed(struct table *t, const struct replay_input *in)
 			     in->n_top, size);
 	else
 		table_printf(t, N_TEXT, "For 5%% on each of the %zu largest "
-			     "sites, 19 times in 20: a rate of %s; on each "
-			     "that holds 5%% or more, which are %zu: %s.",
-			     in->n_top, size, in->n_large, large);
+			     "sites, 19 times in 20: a rate of %s; of %s for "
+			     "the %zu that hold%s 5%% or more.", in->n_top,
+			     size, large, in->n_large,
+			     in->n_large == 1 ? "s" : "");
 	if (!in->n_seeds)
 		return;
 	table_row(t);
 	table_set_text(t, N_CODE, "seeds");
 	table_printf(t, N_TEXT, "Rates were tried with %" PRIu64 " seeds on "
-		     "the blocks that were live at the moment shown; 95%% "
-		     "should be covered.", in->n_seeds);
+		     "the blocks that were live at the moment shown%s.",
+		     in->n_seeds, replay_unseen(in->replay) < 0 ? "" :
+		     "; 95% should be covered");
 }
 
 static void note_window(struct table *t, const struct replay_input *in)

@@ -5,6 +5,7 @@
 #ifndef REPORT_REPLAY_H
 #define REPORT_REPLAY_H
 
+#include "base/num.h"
 #include "replay/filters.h"
 #include "replay/models.h"
 #include "replay/pauses.h"
@@ -131,6 +132,10 @@ bool replay_complete(const struct trace *t);
 
 /* Weight of a block that was not seen; negative: not known. */
 double replay_unseen(const struct replay *r);
+
+/* "512K", "64 words", "1000 allocations" */
+void replay_rate_text(char ret[NUM_MAX], const struct replay_input *in,
+		      uint64_t rate);
 
 /* A tick in seconds since the start of the trace. */
 double replay_seconds(const struct replay_input *in, uint64_t tick);

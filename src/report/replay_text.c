@@ -61,6 +61,18 @@ static void head_trace(struct report *r, const struct replay_input *in)
 		   replay_complete(in->trace) ? "complete" : "INCOMPLETE");
 }
 
+void replay_rate_text(char ret[NUM_MAX], const struct replay_input *in,
+		      uint64_t rate)
+{
+	enum sampler_unit unit = in->replay->options.unit;
+
+	if (unit == UNIT_REQUESTED)
+		num_format_size(ret, rate);
+	else
+		snprintf(ret, NUM_MAX, "%" PRIu64 " %s", rate,
+			 unit == UNIT_WORDS ? "words" : "allocations");
+}
+
 /* "sampled every 512K on average (seed 1): 211044 samples, 0.1% of ..." */
 static void head_sampler(struct report *r, const struct replay_input *in)
 {
@@ -80,13 +92,7 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 			   " samples", n);
 		return;
 	}
-	if (p->options.unit == UNIT_REQUESTED)
-		num_format_size(rate, p->options.rate);
-	else
-		snprintf(rate, sizeof(rate), "%" PRIu64 " %s",
-			 p->options.rate,
-			 p->options.unit == UNIT_WORDS ? "words"
-						       : "allocations");
+	replay_rate_text(rate, in, p->options.rate);
 	str_printf(s, "sampled every %s on average (seed %" PRIu64 "): %"
 		   PRIu64 " samples, %.*g%% of allocations", rate,
 		   p->options.seed, n, percent < 99.5 ? 2 : 3, percent);

@@ -251,6 +251,18 @@ ok "unknown section" usage --only=site prog.trace
 ok "an unknown condition" usage --fail-if='much>1' prog.trace
 ok "at and metric" usage --at=1 --metric=end prog.trace
 ok "no file" usage nothing.trace
+ok "pauses of a trace without any" usage --only=pauses prog.trace
+ok "models, and nothing exact" usage --no-exact --only=models prog.trace
+# What is counted is not bytes: no interval, and other numbers by default.
+"$HEAPCORE" replay --by=count --json --seeds=3 prog.trace >count.json
+ok "by count: every 1000th allocation" is count.json .target.rate 1000
+ok "by count: no interval" is count.json '.rates[0] |
+	has("total_covered_share"), has("seen_bytes") | tostring' \
+	"$(printf 'false\nfalse')"
+"$HEAPCORE" replay --by=words --rate=512,2k --seeds=300 --json prog.trace \
+	>words.json
+ok "by words: intervals hold it" is words.json \
+	'[.rates[].total_covered_share | select(. < 0.9)] | length' 0
 ok "no trace but a program" usage ./prog
 size=$(wc -c <prog.trace)
 head -c $((size * 2 / 3)) prog.trace >cut.trace
@@ -266,6 +278,7 @@ ok "a trace that was cut" cut
 ok "a sampled recording has estimates" is sampled.json \
 	'.allocated.estimate_bytes > 3000000 and
 	.allocated.estimate_bytes < 6000000' true
+ok "lifetimes of a sampled recording" usage --only=lifetimes sampled.trace
 ok "and nothing exact" is sampled.json \
 	'[.. | .exact_bytes? // empty] | length' 0
 
