@@ -31,7 +31,7 @@ static const struct option pid_option[] = {
 
 static const struct option only_option[] = {
 	{ 0, "only", "SECTION,...", "where, changed, arenas, leaks, "
-	  "classes,\ntypes, all", OPTION_VALUE, ARG(report.only) },
+	  "classes,\ntypes, php, all", OPTION_VALUE, ARG(report.only) },
 };
 
 static const struct option fail_option[] = {
@@ -162,6 +162,12 @@ static bool asks_for_types(const struct args *a)
 	return a->report.only && strstr(a->report.only, "types");
 }
 
+/* What PHP programs hold, likewise. */
+static bool asks_for_php(const struct args *a)
+{
+	return a->report.only && strstr(a->report.only, "php");
+}
+
 /* A core or a process: looked at, put into lists, and let go. */
 static bool look(struct run *run, int side, struct err *err)
 {
@@ -182,6 +188,7 @@ static bool look(struct run *run, int side, struct err *err)
 		subject_where(&s, &run->progress);
 		subject_reach(&s, asks_for_leaks(a), &run->progress);
 		subject_census(&s, asks_for_types(a), &run->progress);
+		subject_php(&s, asks_for_php(a), &run->progress);
 		subject_analyse(&s);
 		compare_side_init(to, s.sp->path);
 		ok = compare_side_from_input(to, &s.input, err);

@@ -34,7 +34,7 @@ _heapcore()
 		classes profile fragmentation residency threads mappings modules settings
 		findings"
 	[[ ${COMP_WORDS[1]} != diff ]] ||
-		sections="all where changed arenas leaks classes types"
+		sections="all where changed arenas leaks classes types php"
 	[[ ${COMP_WORDS[1]} != replay ]] ||
 		sections="all pauses overview timeline growth sites tree functions sizes lifetimes rates models filters notes"
 

@@ -96,7 +96,7 @@ complete -c heapcore -n $diff -l debug-dir -x \
 complete -c heapcore -n $diff -l no-files -d "Read nothing but the core"
 complete -c heapcore -n $diff -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $diff -l only -x \
-	-a "all where changed arenas leaks classes types" -d "These sections"
+	-a "all where changed arenas leaks classes types php" -d "These sections"
 complete -c heapcore -n $diff -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $diff -l sort -x -d "Order of the rows"
 complete -c heapcore -n $diff -l bytes -d "Exact bytes"

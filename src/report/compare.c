@@ -74,6 +74,20 @@ static const struct column type_columns[TYPES_COLUMNS] = {
 	[TYPES_BLOCKS] = COLUMN("blocks", "", COUNT),
 };
 
+static const struct column php_holder_columns[PHP_HOLDERS_COLUMNS] = {
+	[PHP_HOLDERS_NAME] = COLUMN("name", "", TEXT),
+	[PHP_HOLDERS_KIND] = COLUMN("kind", "", TEXT),
+	[PHP_HOLDERS_HEAP] = COLUMN("heap", "", TEXT),
+	[PHP_HOLDERS_HOLDS] = COLUMN("holds_bytes", "", BYTES),
+};
+
+static const struct column php_class_columns[PHP_CLASSES_COLUMNS] = {
+	[PHP_CLASSES_NAME] = COLUMN("name", "", TEXT),
+	[PHP_CLASSES_HEAP] = COLUMN("heap", "", TEXT),
+	[PHP_CLASSES_BYTES] = COLUMN("bytes", "", BYTES),
+	[PHP_CLASSES_OBJECTS] = COLUMN("objects", "", COUNT),
+};
+
 #define BIT(column) (1u << (column))
 
 /* Every list that is compared. */
@@ -104,6 +118,13 @@ static const struct {
 		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), 0, true },
 	[COMPARE_TYPES] = { "types", "types", type_columns, TYPES_COLUMNS,
 		BIT(TYPES_NAME), BIT(TYPES_KNOWN_BY), true },
+	[COMPARE_PHP_HOLDERS] = { "php_holders", "variables of PHP",
+		php_holder_columns, PHP_HOLDERS_COLUMNS,
+		BIT(PHP_HOLDERS_NAME) | BIT(PHP_HOLDERS_KIND) |
+		BIT(PHP_HOLDERS_HEAP), 0, true },
+	[COMPARE_PHP_CLASSES] = { "php_classes", "classes of PHP",
+		php_class_columns, PHP_CLASSES_COLUMNS,
+		BIT(PHP_CLASSES_NAME) | BIT(PHP_CLASSES_HEAP), 0, true },
 };
 
 /* ---- sides ---- */
@@ -292,6 +313,7 @@ bool compare_side_from_input(struct compare_side *side,
 			    1u << SECTION_WHERE | 1u << SECTION_ARENAS |
 			    1u << SECTION_CLASSES |
 			    (in->census ? 1u << SECTION_TYPES : 0) |
+			    (in->php ? 1u << SECTION_PHP : 0) |
 			    (in->reach ? 1u << SECTION_LEAKS : 0),
 	};
 	struct report r;

@@ -9,20 +9,7 @@
 #include "analysis/where.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "report/compare.h"
-
-enum diff_section {
-	DIFF_TARGETS,		/* JSON only */
-	DIFF_TOTALS,		/* JSON only */
-	DIFF_WHERE,
-	DIFF_CHANGED,
-	DIFF_ARENAS,
-	DIFF_LEAKS,
-	DIFF_CLASSES,
-	DIFF_TYPES,
-	DIFF_NOTES,		/* JSON only */
-};
-enum { DIFF_SECTIONS = 9 };
+#include "report/compare_rows.h"
 
 #define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
 #define JSON_ALWAYS (SECTION_IN_JSON | SECTION_ALWAYS_JSON | SECTION_NO_WORD)
@@ -36,6 +23,7 @@ static const struct report_section words[DIFF_SECTIONS] = {
 	[DIFF_LEAKS] = { "leaks", IN_BOTH },
 	[DIFF_CLASSES] = { "classes", IN_BOTH },
 	[DIFF_TYPES] = { "types", IN_BOTH },
+	[DIFF_PHP] = { "php", IN_BOTH },
 	[DIFF_NOTES] = { "notes", JSON_ALWAYS },
 };
 
@@ -44,96 +32,6 @@ const struct report_kind report_diff = {
 	.sections = words,
 	.n_sections = DIFF_SECTIONS,
 };
-
-/*
- * An amount has three columns: old, new, change.  Of the second kind, text
- * shows the change alone, of the third nothing.
- */
-#define AMOUNT(at, key, unit, type, flag, last)				\
-	[at] = COLUMN(key "old" unit, "old", type, .flags = flag,	\
-		      .width = 10),					\
-	[(at) + 1] = COLUMN(key "new" unit, "new", type, .flags = flag,	\
-			    .width = 10),				\
-	[(at) + 2] = COLUMN(key "change" unit, last, CHANGE,		\
-			    .flags = COLUMN_SUM, .width = 10)
-#define HIDDEN COLUMN_NO_TEXT
-#define BYTES_ALL(at, key) \
-	AMOUNT(at, key, "_bytes", BYTES, COLUMN_SUM, "change")
-#define BYTES_CHANGE(at, key, title) \
-	AMOUNT(at, key, "_bytes", BYTES, COLUMN_SUM | HIDDEN, title)
-#define BYTES_DATA(at, key)						\
-	[at] = COLUMN(key "old_bytes", "", BYTES, .flags = HIDDEN),	\
-	[(at) + 1] = COLUMN(key "new_bytes", "", BYTES, .flags = HIDDEN), \
-	[(at) + 2] = COLUMN(key "change_bytes", "", CHANGE, .flags = HIDDEN)
-#define COUNT_DATA(at, key)						\
-	[at] = COLUMN(key "old", "", COUNT, .flags = HIDDEN),		\
-	[(at) + 1] = COLUMN(key "new", "", COUNT, .flags = HIDDEN),	\
-	[(at) + 2] = COLUMN(key "change", "", CHANGE_COUNT, .flags = HIDDEN)
-#define COUNT_CHANGE(at, key, title)					\
-	[at] = COLUMN(key "old", "", COUNT, .flags = HIDDEN),		\
-	[(at) + 1] = COLUMN(key "new", "", COUNT, .flags = HIDDEN),	\
-	[(at) + 2] = COLUMN(key "change", title, CHANGE_COUNT,		\
-			    .flags = COLUMN_SUM, .width = 10)
-
-/* An amount of a list, and where it goes. */
-struct measure {
-	unsigned from, at;
-	bool ranks;		/* the row's place depends on it */
-};
-
-static void set_change(struct table *t, size_t at, const struct change *c)
-{
-	if (c->known[0])
-		table_set(t, at, c->amount[0]);
-	if (c->known[1])
-		table_set(t, at + 1, c->amount[1]);
-	if (c->sure)
-		table_set_signed(t, at + 2, c->change);
-}
-
-/* How far the row moved: the largest of its changes that rank. */
-static uint64_t set_measures(struct table *t, const struct compare *c,
-			     enum compare_list list, size_t pair,
-			     const struct measure *m, size_t n)
-{
-	uint64_t moved = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		struct change x = compare_change(c, list, pair, m[i].from);
-
-		set_change(t, m[i].at, &x);
-		if (m[i].ranks && x.sure)
-			moved = max_u64(moved, num_abs(x.change));
-	}
-	return moved;
-}
-
-static void set_label(struct table *t, size_t column, const struct compare *c,
-		      enum compare_list list, size_t pair, size_t from)
-{
-	const struct table *own;
-	const struct cell *cell = compare_label(c, list, pair, from, &own);
-
-	if (!cell->known)
-		return;
-	if (t->columns[column].type == COLUMN_TEXT)
-		table_set_bytes(t, column, table_text(own, cell),
-				cell->text.len);
-	else
-		table_set(t, column, cell->u);
-}
-
-/* A table without any change says nothing, unless it was asked for. */
-static bool is_idle(const struct report *r, unsigned section, uint64_t moved)
-{
-	return !moved && r->options->format == REPORT_TEXT &&
-	       !report_is_only(r->options, section);
-}
-
-static void drop_last(struct report *r)
-{
-	table_fini(&r->tables[--r->n_tables]);
-}
 
 /* ---- the two sides ---- */
 
@@ -693,6 +591,7 @@ static void (*const builders[DIFF_SECTIONS])(struct report *r,
 	[DIFF_LEAKS] = build_leaks,
 	[DIFF_CLASSES] = build_classes,
 	[DIFF_TYPES] = build_types,
+	[DIFF_PHP] = compare_build_php,
 	[DIFF_NOTES] = build_notes,
 };
 
@@ -705,6 +604,7 @@ static bool can_build(const struct compare *c, unsigned section)
 		[DIFF_LEAKS] = COMPARE_LEAKS,
 		[DIFF_CLASSES] = COMPARE_CLASSES,
 		[DIFF_TYPES] = COMPARE_TYPES,
+		[DIFF_PHP] = COMPARE_PHP_HOLDERS,
 	};
 
 	return !needs[section] || c->has[needs[section]];

@@ -254,6 +254,35 @@ static void say_leaked(struct said *s, const struct compare *c)
 	say(s, "leaked", num_abs(lost.change), lost.change, &text);
 }
 
+/* The variable of a PHP program that grew most is why it grew. */
+static void say_php(struct said *s, const struct compare *c,
+		    const struct change *used)
+{
+	enum compare_list list = COMPARE_PHP_HOLDERS;
+	const struct table *t;
+	const struct cell *name;
+	struct change holds;
+	struct str text;
+	size_t best;
+
+	if (!c->has[list] || !used->sure || !used->change)
+		return;
+	best = find_most(c, list, PHP_HOLDERS_HOLDS, used->change,
+			 SIZE_MAX);
+	if (best == c->n_pairs[list])
+		return;
+	holds = compare_change(c, list, best, PHP_HOLDERS_HOLDS);
+	if (num_abs(holds.change) < num_abs(used->change) / 10)
+		return;
+	name = compare_label(c, list, best, PHP_HOLDERS_NAME, &t);
+	str_init(&text);
+	add_bytes(&text, num_abs(holds.change));
+	str_printf(&text, " %s is held by PHP's ", more_or_less(holds.change));
+	str_add_escaped(&text, table_text(t, name), name->text.len);
+	str_addc(&text, '.');
+	say(s, "php", num_abs(holds.change), holds.change, &text);
+}
+
 /* As much is in use as before, but not the same. */
 static void say_sizes(struct said *s, const struct compare *c,
 		      const struct change *used)
@@ -533,6 +562,7 @@ void said_init(struct said *s, const struct compare *c)
 	say_findings(s, c);
 	say_used(s, c, &used);
 	say_leaked(s, c);
+	say_php(s, c, &used);
 	say_sizes(s, c, &used);
 	say_free(s, c, &used);
 	for (size_t i = 0; i < countof(others); i++)

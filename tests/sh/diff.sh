@@ -397,6 +397,9 @@ awk '
 				print ss $i
 	}' "$SRC/man/heapcore-diff.1" | sort -u >told
 jq '. + {types: [{name: "a", bytes: 1, blocks: 1}],
+	php_holders: [{name: "$a", kind: "global", heap: "zend",
+		holds_bytes: 1}],
+	php_classes: [{name: "A", heap: "zend", bytes: 1, objects: 1}],
 	leaks: {rows: [{name: "a", grade: "certain", bytes: 1, blocks: 1}]}} |
 	.totals.leaked_bytes = 1 | .totals.leaked_blocks = 1 |
 	.where[0].resident_bytes = 1 | .where[0].swapped_bytes = 1' small.json \

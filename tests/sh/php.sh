@@ -119,6 +119,21 @@ cp report.json held.json
 ok "a static array that grows is what stands out" cache
 cp held.json report.json
 
+# The same program with more in its cache: that is what grew.
+grown() {
+	make_core small $PHP $modules "$programs/cache.php" 2000 &&
+	make_core large $PHP $modules "$programs/cache.php" 9000 &&
+	"$HEAPCORE" diff -q --json small large >diff.json || return 1
+	jq -c '.changed, .php_holders[0]' diff.json
+	jq -e '.php_holders[0] |
+		.name == "static Repository::$cache" and
+		.holds_change_bytes > 7000 * 1200 and
+		.holds_change_bytes < 7000 * 1500' diff.json &&
+	jq -e '[.changed[] | select(.rule == "php") | .text |
+		contains("static Repository::$cache")] == [true]' diff.json
+}
+ok "what grew between two cores" grown
+
 # The first list of keys is of a core with all tables in it.
 same_keys() {
 	jq -r 'to_entries[] | select(.key | startswith("php")) |
