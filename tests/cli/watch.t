@@ -28,7 +28,7 @@ $ for t in 0 -1s 1w 10sec x 1s1 nan 1e9d ''; do heapcore watch --every="$t" -p 1
 !   Try heapcore watch --help.
 ! heapcore: --every: '1e9d' is no time from 1ms to 1000d, such as 500ms, 10s or 1m
 !   Try heapcore watch --help.
-! heapcore: --every: '' is no time from 1ms to 1000d, such as 500ms, 10s or 1m
+! heapcore: option '--every' has an empty value: --every=TIME
 !   Try heapcore watch --help.
 ? 2
 
