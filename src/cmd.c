@@ -139,15 +139,23 @@ static bool unknown_option(const struct command *c, const char *name,
 	return err_set(err, ERR_USAGE, "unknown option '--%s'", word);
 }
 
-static void store(const struct option *o, size_t base, const char *value,
-		  void *values)
+static bool store(const struct option *o, size_t base, const char *value,
+		  void *values, struct err *err)
 {
 	char *at = (char *)values + base + o->offset;
 
+	if (o->value && !*value)
+		return err_set(err, ERR_USAGE, "option '--%s' has an empty "
+			       "value: --%s=%s", o->name, o->name, o->value);
 	switch (o->kind) {
 	case OPTION_FLAG:
 		*(bool *)at = true;
 		break;
+	case OPTION_ONE:
+		if (*(const char **)at)
+			return err_set(err, ERR_USAGE, "option '--%s' is "
+				       "there twice", o->name);
+		/* fallthrough */
 	case OPTION_VALUE:
 		*(const char **)at = value;
 		break;
@@ -155,6 +163,7 @@ static void store(const struct option *o, size_t base, const char *value,
 		list_add((struct list *)at, value);
 		break;
 	}
+	return true;
 }
 
 /* Where the parser stands in argv. */
@@ -191,8 +200,7 @@ static bool parse_long(const struct command *c, struct cursor *cur,
 		value++;
 	else if (o->value && !take_value(cur, o, &value, err))
 		return false;
-	store(o, base, value, values);
-	return true;
+	return store(o, base, value, values, err);
 }
 
 static bool parse_letters(const struct command *c, struct cursor *cur,
@@ -213,7 +221,8 @@ static bool parse_letters(const struct command *c, struct cursor *cur,
 			value = p + 1;
 		else if (o->value && !take_value(cur, o, &value, err))
 			return false;
-		store(o, base, value, values);
+		if (!store(o, base, value, values, err))
+			return false;
 		if (o->value)
 			break;
 	}

@@ -30,6 +30,7 @@ struct list {
 enum option_kind {
 	OPTION_FLAG,		/* bool */
 	OPTION_VALUE,		/* const char *; the last one counts */
+	OPTION_ONE,		/* the same; a second one is an error */
 	OPTION_LIST,		/* struct list */
 };
 

@@ -40,7 +40,7 @@ struct args {
 
 static const struct option pid_option[] = {
 	{ 'p', "pid", "PID", "a running process instead of a core",
-	  OPTION_VALUE, ARG(pid) },
+	  OPTION_ONE, ARG(pid) },
 };
 
 static const struct option only_option[] = {

@@ -29,7 +29,7 @@ struct args {
 #define COMMON(field) (ARG(common) + offsetof(struct common, field))
 
 static const struct option input_options[] = {
-	{ 'p', "pid", "PID", "the process", OPTION_VALUE, ARG(pid) },
+	{ 'p', "pid", "PID", "the process", OPTION_ONE, ARG(pid) },
 	{ 0, "max-pause", "SECONDS", "give up if it had to stand still for "
 	  "longer [10]", OPTION_VALUE, ARG(max_pause) },
 	{ 0, "fork", NULL, "let it fork, and read the child: a shorter "

@@ -34,7 +34,7 @@ struct args {
 
 static const struct option pid_option[] = {
 	{ 'p', "pid", "PID", "a running process instead of a core",
-	  OPTION_VALUE, ARG(pid) },
+	  OPTION_ONE, ARG(pid) },
 };
 
 static const struct option screen_options[] = {

@@ -46,7 +46,7 @@ struct args {
 #define ARG(field) offsetof(struct args, field)
 
 static const struct option pid_option[] = {
-	{ 'p', "pid", "PID", "the process", OPTION_VALUE, ARG(pid) },
+	{ 'p', "pid", "PID", "the process", OPTION_ONE, ARG(pid) },
 };
 
 static const struct option watch_options[] = {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,6 +188,15 @@ static void look_at_tracer(struct live_case *c)
 		 ok ? tracer.name : "?");
 }
 
+/* Another of us looks at it: that is soon over. */
+static bool traced_by_us(const struct live_case *c)
+{
+	char own[16];
+
+	return c->tracer && !prctl(PR_GET_NAME, own) &&
+	       !strcmp(own, c->tracer_name);
+}
+
 static enum live_ns look_at_namespace(const struct live *lv)
 {
 	char ours[64], theirs[64];
@@ -236,6 +246,7 @@ bool live_refused(struct live *lv, const char *what, int number,
 	}
 	look_at_own(&c);
 	look_at_tracer(&c);
+	lv->busy = traced_by_us(&c);
 	return live_say_why(&c, what, number, err);
 }
 

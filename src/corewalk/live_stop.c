@@ -85,7 +85,9 @@ static bool seize(struct live *lv, pid_t tid, struct err *err)
 	struct live_thread *t;
 	int why;
 
-	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
+	/* Twice: another tracer may have let it go just now. */
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) &&
+	    ptrace(PTRACE_SEIZE, tid, NULL, NULL)) {
 		why = errno;
 		if (why == ESRCH || has_ended(lv, tid))
 			return true;

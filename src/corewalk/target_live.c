@@ -441,10 +441,12 @@ static bool goes_on_without_main(const struct live *lv)
 	       stat.threads > 1;
 }
 
-/* *again: it may well work the next time. */
+/* Whether it may well work the next time. */
+enum again { AGAIN_NO, AGAIN_NOW, AGAIN_LATER };
+
 static struct space *open_once(uint32_t pid,
 			       const struct target_options *options,
-			       bool *again, struct err *err)
+			       enum again *again, struct err *err)
 {
 	struct space *sp = new_space(pid, options);
 	struct live *lv = sp->priv;
@@ -462,7 +464,9 @@ static struct space *open_once(uint32_t pid,
 	if (ok)
 		ok = lv->options.no_stop ? capture_running(lv, err) :
 		     capture_in_thread(lv, err);
-	*again = !ok && lv->lost && goes_on_without_main(lv);
+	*again = !ok && lv->busy ? AGAIN_LATER :
+		 !ok && lv->lost && goes_on_without_main(lv) ? AGAIN_NOW :
+		 AGAIN_NO;
 	if (ok) {
 		finish(lv);
 		return sp;
@@ -471,15 +475,31 @@ static struct space *open_once(uint32_t pid,
 	return NULL;
 }
 
+/* Two that wait for each other should not wake at once. */
+static void nap(void)
+{
+	const struct timespec t = { .tv_nsec = 5000000 + getpid() % 64 * 100000 };
+
+	nanosleep(&t, NULL);
+}
+
 struct space *target_open_live(uint32_t pid,
 			       const struct target_options *options,
 			       struct err *err)
 {
 	enum { TRIES = 20 };
+	double patience = options->max_pause_s > 0 ? options->max_pause_s
+						   : TARGET_MAX_PAUSE_S;
+	uint64_t until = live_now() + seconds_ns(patience);
+	enum again again = AGAIN_NOW;
 	struct space *sp = NULL;
-	bool again = true;
 
-	for (int i = 0; i < TRIES && again; i++)
+	for (int i = 0; i < TRIES && again; i += again == AGAIN_NOW) {
 		sp = open_once(pid, options, &again, err);
+		if (again == AGAIN_LATER && live_now() > until)
+			break;
+		if (again == AGAIN_LATER)
+			nap();
+	}
 	return sp;
 }

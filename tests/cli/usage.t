@@ -209,3 +209,17 @@ $ heapcore --pid=12
 ! heapcore: no command before '--pid=12'
 !   Try heapcore analyze --pid=12
 ? 2
+
+# an empty value is hardly meant
+$ heapcore analyze -o '' core || heapcore analyze --hints= core
+! heapcore: option '--output' has an empty value: --output=FILE
+!   Try heapcore analyze --help.
+! heapcore: option '--hints' has an empty value: --hints=FILE
+!   Try heapcore analyze --help.
+? 2
+
+# one process at a time
+$ heapcore analyze -p 1 --pid=2
+! heapcore: option '--pid' is there twice
+!   Try heapcore analyze --help.
+? 2

@@ -260,6 +260,17 @@ works() {
 }
 ok "and it works on" works
 
+together() {
+	for i in 1 2 3 4 5 6; do
+		("$HEAPCORE" analyze -q --only=where -p "$pid" >/dev/null \
+			2>"err.$i" && echo "$i") &
+	done >done
+	wait
+	cat err.?
+	[ "$(wc -l <done)" = 6 ]
+}
+ok "six at once wait for each other" together
+
 torn() {
 	"$HEAPCORE" analyze --no-stop --json -p "$pid" >report 2>err
 	status=$?
