@@ -16,6 +16,8 @@ COREWALK = elf space pages own module symbol debug lines \
 	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk jemalloc_sampled alloc_jemalloc \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
+	gtcmalloc_find gtcmalloc_layout gtcmalloc_table gtcmalloc_front \
+	gtcmalloc_record gtcmalloc_walk alloc_gtcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc
 ANALYSIS = stored stack backtrace usage residency heat where looked spans fragment release abortmsg fill damage standout \
 	profile_rate index roots scan weak edges graph rings mark reach refs dominate retain \
@@ -220,7 +222,7 @@ clean:
 		$(UNIT) $(REPLAYS) $(FUZZERS) $(DAMAGE)
 
 distclean: clean
-	rm -rf config.mk matrix-packages
+	rm -rf config.mk matrix-packages npm-packages
 
 NAME = heapcore-$(VERSION)
 dist:

@@ -64,7 +64,7 @@ _heapcore()
 			-- "$word"))
 		return ;;
 	--allocator)
-		COMPREPLY=($(compgen -W "glibc pymalloc tcmalloc zend" \
+		COMPREPLY=($(compgen -W "glibc gtcmalloc jemalloc pymalloc tcmalloc zend" \
 			-- "$word"))
 		return ;;
 	--rows)

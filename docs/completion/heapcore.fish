@@ -46,7 +46,7 @@ complete -c heapcore -n $analyze -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $analyze -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $analyze -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $analyze -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
+complete -c heapcore -n $analyze -l allocator -x -a "glibc gtcmalloc jemalloc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $analyze -l only -x -a "$sections" -d "These sections"
 complete -c heapcore -n $analyze -l rows -x -a "6 20 all" -d "Rows per table"
 complete -c heapcore -n $analyze -l sort -x -d "Order of the rows"
@@ -94,7 +94,7 @@ complete -c heapcore -n $diff -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $diff -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $diff -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $diff -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
+complete -c heapcore -n $diff -l allocator -x -a "glibc gtcmalloc jemalloc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $diff -l only -x \
 	-a "all where changed arenas leaks classes types php" -d "These sections"
 complete -c heapcore -n $diff -l rows -x -a "6 20 all" -d "Rows per table"
@@ -113,7 +113,7 @@ complete -c heapcore -n $watch -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $watch -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $watch -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $watch -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
+complete -c heapcore -n $watch -l allocator -x -a "glibc gtcmalloc jemalloc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $watch -s n -l every -x -a "500ms 10s 1m" \
 	-d "From one look to the next"
 complete -c heapcore -n $watch -l count -x -d "End after so many looks"
@@ -226,7 +226,7 @@ complete -c heapcore -n $tui -l sysroot -x -d "Look for libraries below" \
 complete -c heapcore -n $tui -l debug-dir -x \
 	-a "(__fish_complete_directories)" -d "More places for debug files"
 complete -c heapcore -n $tui -l no-files -d "Read nothing but the core"
-complete -c heapcore -n $tui -l allocator -x -a "glibc pymalloc tcmalloc zend" -d "Do not guess"
+complete -c heapcore -n $tui -l allocator -x -a "glibc gtcmalloc jemalloc pymalloc tcmalloc zend" -d "Do not guess"
 complete -c heapcore -n $tui -l color -x -a "auto always never" \
 	-d "When to use colours"
 complete -c heapcore -n $tui -s p -l pid -x -a "(__fish_complete_pids)" \

@@ -4,11 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-extern const struct allocator alloc_glibc, alloc_jemalloc, alloc_pymalloc,
-	alloc_tcmalloc, alloc_zend;
+extern const struct allocator alloc_glibc, alloc_gtcmalloc, alloc_jemalloc,
+	alloc_pymalloc, alloc_tcmalloc, alloc_zend;
 
 const struct allocator *const allocators[] = {
 	&alloc_glibc,
+	&alloc_gtcmalloc,
 	&alloc_jemalloc,
 	&alloc_pymalloc,
 	&alloc_tcmalloc,

@@ -136,6 +136,7 @@ static void many_threads(void)
 	pthread_barrier_wait(&go_on);
 }
 
+static struct mallinfo (*info)(void);	/* of google's tcmalloc */
 static int (*mallctl)(const char *, void *, size_t *, void *, size_t);
 
 /* What is in use by the allocator's own account; 0: it has none. */
@@ -152,6 +153,8 @@ static size_t account(void)
 		mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch));
 		mallctl("stats.allocated", &value, &n, NULL, 0);
 	}
+	if (info)
+		value = (unsigned)info().uordblks;
 	return value;
 }
 
@@ -259,6 +262,9 @@ int main(int argc, char **argv)
 	if (!f)
 		return 2;
 	mallctl = dlsym(RTLD_DEFAULT, "mallctl");
+	if (!mallctl && !dlsym(RTLD_DEFAULT,
+			       "MallocExtension_GetNumericProperty"))
+		info = dlsym(RTLD_DEFAULT, "mallinfo");
 	/* What looking up names keeps must not take a block of ours later. */
 	account();
 	setvbuf(f, buffer, _IOFBF, sizeof(buffer));
@@ -272,7 +278,9 @@ int main(int argc, char **argv)
 		mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 	tell(f);
 	fprintf(f, "A %zu\n", account());
-	if (mallctl)
+	if (info)
+		fprintf(f, "P %u 0\n", (unsigned)info().fordblks);
+	else if (mallctl)
 		tell_jemalloc(f);
 	else
 		tell_tcmalloc(f);
