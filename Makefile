@@ -26,8 +26,8 @@ ANALYSIS = stored stack backtrace usage residency heat where looked spans fragme
 	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view php_say \
 	php census
 SAMPLER = geom profile
-REPLAY = objects trace_log trace_events trace_read trace_write trace_pack \
-	trace_import trace_heaptrack trace_memtrace maps live lifetimes timeline pauses pauses_read size_class models filters replay sizes rates
+REPLAY = objects trace_log trace_columns trace_events trace_read trace_write trace_pack \
+	trace_import trace_heaptrack trace_memtrace maps live stock lifetimes timeline pauses pauses_read size_class models filters replay_events replay sizes rates
 RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \

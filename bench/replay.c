@@ -27,6 +27,7 @@ static double measure(struct trace *t, uint64_t rate, uint64_t *ret_events)
 	struct replay_options o = {
 		.rate = rate, .seed = 1, .first_tick = info->first_tick,
 		.n_stacks = info->n_stacks,
+		.objects = info->flags & TRACE_OBJECTS,
 		.ns_per_tick = 1e9 / info->ticks_per_s,
 	};
 	double best = 1e9;

@@ -31,11 +31,15 @@ struct live_block {
 	uint32_t sample;	/* handle of its profile; 0: not sampled */
 };
 
-enum { LIVE_WAYS = 7, LIVE_BUCKETS = 1 << 12 };
+enum {
+	LIVE_WAYS = 7,
+	LIVE_ALL_WAYS = (2 << LIVE_WAYS) - 2,
+	LIVE_BUCKETS = 1 << 12,
+};
 
 /*
- * A cache line.  Ways are 1 to LIVE_WAYS; what stands in their place 0 is
- * hash[0]: bits of the ways in use; place[0]: how many blocks passed on.
+ * A cache line.  Ways are 1 to LIVE_WAYS, one that is free has hash 0; hash[0]
+ * is not used, place[0] says how many blocks passed on.
  */
 struct live_bucket {
 	uint32_t hash[LIVE_WAYS + 1];
@@ -59,7 +63,7 @@ void live_fini(struct live *l);
 
 /*
  * Both halves of the product: of one half alone, the multiples of some block
- * sizes lie close together, whatever the factor.
+ * sizes lie close together, whatever the factor.  Never 0.
  */
 static inline uint32_t live_hash(uint64_t addr)
 {
@@ -67,7 +71,7 @@ static inline uint32_t live_hash(uint64_t addr)
 				    UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(((uint64_t)(product >> 64) ^ (uint64_t)product) *
-			  UINT64_C(0xd6e8feb86659fd93) >> 32);
+			  UINT64_C(0xd6e8feb86659fd93) >> 32) | 1;
 }
 
 /* Bits of those of eight words that have this value. */
@@ -82,6 +86,22 @@ static inline uint32_t live_equal(const uint32_t words[8], uint32_t value)
 
 	return (uint32_t)_mm_movemask_epi8(_mm_packs_epi16(both, both)) & 255;
 }
+
+/*
+ * The half line as a whole: processors make a load that is wider than the
+ * store before it wait until that is in the cache.
+ */
+static inline void live_set_hash(struct live_bucket *b, unsigned way,
+				 uint32_t hash)
+{
+	__m128i *half = (__m128i *)b->hash + way / 4;
+	__m128i lane = _mm_cmpeq_epi32(_mm_set1_epi32((int)way % 4),
+				       _mm_set_epi32(3, 2, 1, 0));
+	__m128i value = _mm_and_si128(lane, _mm_set1_epi32((int)hash));
+
+	_mm_store_si128(half, _mm_or_si128(value,
+		_mm_andnot_si128(lane, _mm_load_si128(half))));
+}
 #else
 static inline uint32_t live_equal(const uint32_t words[8], uint32_t value)
 {
@@ -91,12 +111,23 @@ static inline uint32_t live_equal(const uint32_t words[8], uint32_t value)
 		ret |= (uint32_t)(words[i] == value) << i;
 	return ret;
 }
+
+static inline void live_set_hash(struct live_bucket *b, unsigned way,
+				 uint32_t hash)
+{
+	b->hash[way] = hash;
+}
 #endif
 
-/* Bits of the ways in use that have this hash. */
+/* Bits of the ways that have this hash. */
 static inline uint32_t live_match(const struct live_bucket *b, uint32_t hash)
 {
-	return live_equal(b->hash, hash) & b->hash[0];
+	return live_equal(b->hash, hash);
+}
+
+static inline uint32_t live_free_ways(const struct live_bucket *b)
+{
+	return live_equal(b->hash, 0) & LIVE_ALL_WAYS;
 }
 
 /*
@@ -141,8 +172,79 @@ static inline struct live_block *live_find(const struct live *l, uint64_t addr)
 	}
 }
 
+/* What seldom happens: a larger table. */
+void live_grow_buckets(struct live *l);
+void live_grow_places(struct live *l);
+/* A block that was put into this bucket is no more there. */
+void live_unpass(struct live *l, uint32_t hash, size_t bucket);
+
+static inline void live_put(struct live *l, uint32_t hash, uint32_t place)
+{
+	size_t i = hash >> l->shift;
+	uint32_t ways;
+	unsigned way;
+
+	while (!(ways = live_free_ways(&l->buckets[i]))) {
+		l->buckets[i].place[0]++;
+		i = (i + 1) & (l->n_buckets - 1);
+	}
+	way = (unsigned)__builtin_ctz(ways);
+	live_set_hash(&l->buckets[i], way, hash);
+	l->buckets[i].place[way] = place;
+}
+
 /* addr is not in it.  The block is to be filled, but for addr. */
-struct live_block *live_add(struct live *l, uint64_t addr);
+static inline struct live_block *live_add(struct live *l, uint64_t addr)
+{
+	uint32_t place = l->free_place;
+
+	if (place) {
+		l->free_place = l->blocks[place].stack;
+	} else {
+		if (l->n_places == l->cap_places)
+			live_grow_places(l);
+		place = l->n_places++;
+	}
+	if (__builtin_expect(l->n >= l->n_buckets / 2 * LIVE_WAYS, 0))
+		live_grow_buckets(l);
+	live_put(l, live_hash(addr), place);
+	l->n++;
+	l->blocks[place].addr = addr;
+	return &l->blocks[place];
+}
+
+/*
+ * Removes the block of addr.  Returns its place, where its number is until
+ * another block is added; 0 if there is none.
+ */
+static inline uint32_t live_take(struct live *l, uint64_t addr,
+				 struct live_block *ret)
+{
+	uint32_t hash = live_hash(addr), place;
+	size_t i = hash >> l->shift;
+	struct live_bucket *b;
+	uint32_t ways;
+
+	for (;; i = (i + 1) & (l->n_buckets - 1)) {
+		b = &l->buckets[i];
+		for (ways = live_match(b, hash); ways; ways &= ways - 1) {
+			place = b->place[__builtin_ctz(ways)];
+			if (l->blocks[place].addr == addr)
+				goto found;
+		}
+		if (!b->place[0])
+			return 0;
+	}
+found:
+	*ret = l->blocks[place];
+	live_set_hash(b, (unsigned)__builtin_ctz(ways), 0);
+	if (__builtin_expect(i != hash >> l->shift, 0))
+		live_unpass(l, hash, i);
+	l->n--;
+	l->blocks[place].stack = l->free_place;
+	l->free_place = place;
+	return place;
+}
 
 /* One that live_find() returned. */
 void live_remove(struct live *l, struct live_block *block);

@@ -21,7 +21,7 @@
  * A realloc frees the old block and allocates the new one, also in place.  A
  * block that comes where one is live ends that one, whose free was lost.
  *
- * Memory: some 50 bytes for each live block and a line for each site.  The
+ * Memory: 30 to 130 bytes for each live block and a line for each site.  The
  * length of a trace does not matter.
  */
 #ifndef REPLAY_REPLAY_H
@@ -29,8 +29,8 @@
 
 #include "base/types.h"
 #include "replay/lifetimes.h"
-#include "replay/live.h"
 #include "replay/maps.h"
+#include "replay/stock.h"
 #include "replay/timeline.h"
 #include "replay/trace_read.h"
 #include "sampler/profile.h"
@@ -60,6 +60,7 @@ struct replay_options {
 	const uint64_t *instants;	/* borrowed; rising: see instants */
 	size_t n_instants;
 	bool blocks;		/* keep those live at the mark */
+	bool objects;		/* addresses are numbers of objects */
 };
 
 /* What is exact; 64 bytes. */
@@ -129,7 +130,7 @@ struct replay_block {
 
 struct replay {
 	struct replay_options options;
-	struct live live;
+	struct stock live;
 	struct replay_site *sites;	/* owned; by stack */
 	struct replay_life *lives;	/* owned; by stack, or NULL */
 	struct lifetimes lifetimes;	/* the same */
@@ -158,6 +159,7 @@ struct replay {
 	uint64_t unknown_frees;
 	uint64_t impossible;	/* allocations; passed over */
 	struct maps maps;	/* what the program mapped itself */
+	bool numbered;		/* live blocks have numbers */
 	bool mapped;		/* such events came */
 	bool sampled;		/* the trace itself holds samples */
 	/* Live at the mark and freed since; owned. */

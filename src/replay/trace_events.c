@@ -14,16 +14,6 @@ enum {
 	EVENTS_MAX = 1024,
 };
 
-/* The columns of a packed chunk, and what was last in them. */
-struct columns {
-	struct bytes in[TRACE_COLUMNS];
-	uint64_t left;
-	uint64_t next;		/* number of the next object */
-	uint64_t map_addr;
-	unsigned shift;
-	uint64_t sizes[TRACE_SIZES_KEPT];
-};
-
 static void end_chunk(struct stream *s)
 {
 	free(s->plain);
@@ -38,30 +28,6 @@ static void bad_chunk(struct trace *t, struct stream *s, const char *what)
 		       t->chunks[s->chunks[s->next_chunk - 1]].sequence,
 		       s->id, what);
 	end_chunk(s);
-}
-
-static bool begin_columns(struct trace *t, struct stream *s)
-{
-	struct columns *c = s->columns;
-	struct bytes *b = &s->in;
-
-	if (!c)
-		c = s->columns = mem_alloc(sizeof(*c));
-	memset(c, 0, sizeof(*c));
-	c->shift = (unsigned)min_u64(bytes_varint(b), 63);
-	c->next = bytes_varint(b);
-	c->left = bytes_varint(b);
-	for (unsigned i = 0; i < TRACE_COLUMNS; i++) {
-		uint64_t n = bytes_varint(b);
-
-		if (b->bad || n > (uint64_t)(b->end - b->p)) {
-			bad_chunk(t, s, "its columns are too long");
-			return false;
-		}
-		c->in[i] = (struct bytes){ b->p, b->p + n, false };
-		b->p += n;
-	}
-	return true;
 }
 
 /* The chunk before the one that is next. */
@@ -93,8 +59,10 @@ static bool begin_chunk(struct trace *t, struct stream *s)
 		t->position = max_u64(t->position, c->offset);
 		if (s->type == TRACE_PACKED) {
 			s->thread = 0;
-			if (!begin_columns(t, s))
+			if (!trace_columns_begin(s)) {
+				bad_chunk(t, s, "its columns are too long");
 				continue;
+			}
 		}
 		return true;
 	}
@@ -227,92 +195,11 @@ static void read_records(struct trace *t, struct stream *s)
 	}
 }
 
-static void unpack_object(struct columns *c, struct trace_event *e)
-{
-	struct bytes *b = &c->in[TRACE_OBJECT_COLUMN];
-	uint64_t ago;
-
-	if (trace_is_map(e->kind)) {
-		c->map_addr += (uint64_t)unzigzag(bytes_varint(b));
-		e->addr = c->map_addr;
-	} else if (trace_is_free(e->kind)) {
-		ago = bytes_varint(b);
-		b->bad |= ago >= c->next && ago;
-		e->addr = ago ? c->next - ago : 0;
-	} else {
-		e->addr = c->next++;
-	}
-}
-
-static void unpack_size(struct columns *c, unsigned tag,
-			struct trace_event *e)
-{
-	struct bytes *b = &c->in[TRACE_SIZES];
-	uint64_t *last = &c->sizes[e->stack % TRACE_SIZES_KEPT];
-
-	if (!(tag & TRACE_SAME_SIZE))
-		*last = bytes_varint(b);
-	e->size = *last;
-	if (e->kind == TRACE_ALIGNED)
-		e->align = (uint8_t)bytes_varint(b);
-	read_rest(e, b);
-}
-
-static bool unpack_event(struct stream *s, struct columns *c, unsigned tag,
-			 struct trace_event *e)
-{
-	unsigned kind = tag & TRACE_KIND_MASK;
-
-	if (!kind || kind > TRACE_UNMAP)
-		return false;
-	*e = (struct trace_event){ .kind = (uint8_t)kind };
-	s->tick += bytes_varint(&c->in[TRACE_TIMES]) << c->shift;
-	e->tick = s->tick;
-	if (!(tag & TRACE_SAME_THREAD))
-		s->thread = (uint32_t)bytes_varint(
-			&c->in[TRACE_THREAD_COLUMN]);
-	e->thread = s->thread;
-	unpack_object(c, e);
-	if (1u << kind & TRACE_KINDS_STACKED) {
-		if (!(tag & TRACE_SAME_STACK))
-			s->stack += (uint32_t)unzigzag(bytes_varint(
-				&c->in[TRACE_STACK_COLUMN]));
-		e->stack = s->stack;
-	}
-	if (1u << kind & TRACE_KINDS_SIZED)
-		unpack_size(c, tag, e);
-	return true;
-}
-
-static bool columns_bad(const struct columns *c)
-{
-	bool bad = false;
-
-	for (unsigned i = 0; i < TRACE_COLUMNS; i++)
-		bad |= c->in[i].bad;
-	return bad;
-}
-
 static void read_columns(struct trace *t, struct stream *s)
 {
-	struct columns *c = s->columns;
-	struct bytes *kinds = &c->in[TRACE_KINDS];
-
-	while (s->n < s->cap && c->left) {
-		struct trace_event *e = &s->events[s->n];
-
-		if (kinds->p == kinds->end ||
-		    !unpack_event(s, c, *kinds->p++, e) || columns_bad(c)) {
-			bad_chunk(t, s, "a column ends too early");
-			return;
-		}
-		/* Numbers of threads come from the log. */
-		if (e->thread >= t->info.n_threads)
-			e->thread = trace_thread_of(t, s->id, 0, s->tick);
-		c->left--;
-		s->n++;
-	}
-	if (!c->left)
+	if (!trace_columns_read(t, s))
+		bad_chunk(t, s, "a column ends too early");
+	else if (trace_columns_end(s))
 		end_chunk(s);
 }
 
@@ -352,7 +239,7 @@ bool trace_fill(struct trace *t, struct stream *s)
 void trace_stream_reset(struct stream *s)
 {
 	free(s->events);
-	free(s->columns);
+	trace_columns_free(s->columns);
 	s->events = NULL;
 	s->columns = NULL;
 	s->at = s->n = s->cap = 0;

@@ -7,9 +7,9 @@
 
 #include "replay/trace_read.h"
 
-/* Bounds for what a file claims. */
 enum {
 	CHUNK_LENGTH_MAX = 64 << 20,	/* of a payload when decoded */
+	TRACE_SLACK = 64,	/* bytes that are there behind a decoded one */
 };
 
 /* Who writes a stream before it says so. */
@@ -163,6 +163,15 @@ uint32_t trace_thread_of(struct trace *t, uint32_t stream, uint64_t tid,
 /* trace_events.c: more events into s->events; false at the stream's end. */
 bool trace_fill(struct trace *t, struct stream *s);
 void trace_stream_reset(struct stream *s);
+
+/*
+ * trace_columns.c: the columns of the packed chunk in s->in.  False: they are
+ * no columns; there is not what there should be.
+ */
+bool trace_columns_begin(struct stream *s);
+bool trace_columns_read(struct trace *t, struct stream *s);
+bool trace_columns_end(const struct stream *s);
+void trace_columns_free(struct columns *c);
 
 /* Bytes of an open chunk's payload that hold whole records. */
 uint64_t trace_events_end(struct trace *t, const struct chunk_ref *c,

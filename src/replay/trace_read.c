@@ -79,7 +79,8 @@ static bool unpack_payload(struct trace *t, const struct chunk_ref *c,
 			       (unsigned long long)c->offset);
 		return false;
 	}
-	*ret_owned = mem_alloc(c->length ? c->length : 1);
+	*ret_owned = mem_alloc((size_t)c->length + TRACE_SLACK);
+	memset(*ret_owned + c->length, 0, TRACE_SLACK);
 	got = ZSTD_decompress(*ret_owned, c->length, t->map + c->offset,
 			      c->stored);
 	if (ZSTD_isError(got) || got != c->length) {

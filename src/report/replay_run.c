@@ -12,6 +12,7 @@ void replay_run_of(struct replay_run *run, const struct trace *t)
 
 	o->first_tick = info->first_tick;
 	o->n_stacks = info->n_stacks;
+	o->objects = info->flags & TRACE_OBJECTS;
 	o->ns_per_tick = info->ticks_per_s > 0 ? 1e9 / info->ticks_per_s : 1;
 }
 

@@ -245,6 +245,64 @@ TEST(the_peak_by_site_and_block)
 		check_peak(seed);
 }
 
+/* What is compiled apart for those that ask for little: the same figures. */
+static void check_usual(const struct replay *want, bool objects)
+{
+	struct replay_options o = usual();
+	struct replay r;
+
+	o.blocks = o.lifetimes = false;
+	o.objects = objects;
+	run(&r, &o);
+	CHECK_U64(r.peak.bytes, want->peak.bytes);
+	CHECK_U64(r.peak.number, want->peak.number);
+	CHECK_U64(r.live_blocks, want->live_blocks);
+	CHECK_U64(r.temporary_bytes, want->temporary_bytes);
+	CHECK_U64(r.estimated_peak.bytes, want->estimated_peak.bytes);
+	CHECK(!memcmp(r.ages, want->ages, sizeof(r.ages)));
+	CHECK(!memcmp(&r.timeline, &want->timeline, sizeof(r.timeline)));
+	for (uint32_t i = 0; i <= MAX_SITES; i++) {
+		struct replay_site a = replay_site(&r, i);
+		struct replay_site b = replay_site(want, i);
+
+		CHECK(!memcmp(&a, &b, sizeof(a)));
+	}
+	replay_fini(&r);
+}
+
+/* Addresses as a packed trace has them: the number of the block. */
+static void number_events(void)
+{
+	uint64_t number[MAX_LIVE], next = 1;
+
+	for (size_t i = 0; i < n_events; i++) {
+		uint64_t *at = &number[(events[i].addr - 0x1000) / 48];
+
+		if (events[i].kind == TRACE_MALLOC)
+			*at = next++;
+		events[i].addr = *at;
+	}
+}
+
+TEST(the_usual_run_is_the_same)
+{
+	struct replay_options o = usual();
+	struct replay r;
+
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		make_model(seed, 0);
+		run(&r, &o);
+		check_usual(&r, false);
+		/* What are no numbers of objects does no harm. */
+		check_usual(&r, true);
+		replay_fini(&r);
+		number_events();
+		run(&r, &o);
+		check_usual(&r, true);
+		replay_fini(&r);
+	}
+}
+
 TEST(any_moment_by_site)
 {
 	static const uint64_t at[] = { 0, 1, 100, 5000, 6665, 6666, 1000000 };
@@ -537,6 +595,115 @@ TEST(the_table_of_live_blocks)
 	CHECK_U64(n, 50000);
 	CHECK_U64(l.n, 50000);
 	live_fini(&l);
+}
+
+enum { STOCK_NUMBERS = 1 << 17 };
+
+struct stock_model {
+	uint64_t size[STOCK_NUMBERS];	/* + 1; 0: not there */
+	size_t n;
+};
+
+/* One that is there goes, one that is not comes. */
+static void stock_step(struct stock *s, struct stock_model *m,
+		       uint64_t number, uint64_t size)
+{
+	struct live_block b = {
+		.addr = number, .size = size, .stack = (uint32_t)(size % 77),
+		.tick = size / 2, .sample = size % 9 == 0,
+	};
+	struct live_block is;
+	bool was = m->size[number];
+
+	if (!CHECK_U64(stock_take(s, number, &is), was))
+		return;
+	if (was) {
+		CHECK_U64(is.size, m->size[number] - 1);
+		CHECK_U64(is.stack, is.size % 77);
+		CHECK_U64(is.tick, is.size / 2);
+		CHECK_U64(is.sample, is.size % 9 == 0);
+	} else {
+		stock_add(s, &b);
+	}
+	m->size[number] = was ? 0 : size + 1;
+	m->n += was ? (size_t)-1 : 1;
+	CHECK_U64(s->n, m->n);
+}
+
+/*
+ * Numbers that mostly rise, and skip some, and blocks that are freed soon, or
+ * late, or never: for many of the last kind the ring grows.
+ */
+static void check_stock(uint64_t seed, unsigned frees)
+{
+	static struct stock_model m;
+	struct stock_walk w = { .place = 0 };
+	struct stock s;
+	struct rand r;
+	uint64_t next = 1;
+	size_t n = 0;
+
+	memset(&m, 0, sizeof(m));
+	rand_init(&r, seed, 0);
+	stock_init(&s, true, false);
+	while (next < STOCK_NUMBERS) {
+		uint64_t x = rand_u64(&r), number = next;
+		uint64_t size = x >> 62 ? x >> 50 : x >> 20;
+
+		if (x % 100 < frees)
+			number = next - 1 - x / 128 % min_u64(next, 300);
+		else if (x % 1000 == 999)
+			number = x / 1024 % next;
+		else if (x % 5000 == 998)
+			next += x / 8192 % 9000;
+		else
+			next++;
+		if (number < STOCK_NUMBERS)
+			stock_step(&s, &m, number, size);
+	}
+	while (stock_next(&s, &w)) {
+		CHECK_U64(w.block.size + 1, m.size[w.block.addr]);
+		n++;
+	}
+	CHECK_U64(n, m.n);
+	for (uint64_t i = 0; i < STOCK_NUMBERS; i++)
+		if (m.size[i])
+			stock_step(&s, &m, i, 0);
+	CHECK_U64(s.n, 0);
+	stock_fini(&s);
+}
+
+TEST(numbers_of_objects)
+{
+	static const unsigned frees[] = { 0, 10, 45, 60 };
+
+	for (size_t i = 0; i < countof(frees); i++)
+		check_stock(i, frees[i]);
+}
+
+/* Far apart and close together, beyond all that objects can be. */
+TEST(numbers_that_leap)
+{
+	static const uint64_t numbers[] = {
+		5, 6, 1 << 20, (1 << 20) + 1, 7, UINT64_MAX, 0,
+		UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1, 1 << 20 | 2, 4,
+	};
+	struct live_block b = { .size = 3 };
+	struct stock s;
+
+	stock_init(&s, true, false);
+	for (size_t i = 0; i < countof(numbers); i++) {
+		b.addr = numbers[i];
+		stock_add(&s, &b);
+	}
+	CHECK_U64(s.n, countof(numbers));
+	for (size_t i = 0; i < countof(numbers); i++) {
+		CHECK(stock_take(&s, numbers[i], &b));
+		CHECK_U64(b.addr, numbers[i]);
+		CHECK(!stock_take(&s, numbers[i], &b));
+	}
+	CHECK_U64(s.n, 0);
+	stock_fini(&s);
 }
 
 TEST(a_time_line_of_any_length)
