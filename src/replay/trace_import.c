@@ -120,6 +120,18 @@ void import_time(struct import *im, uint64_t ns)
 	im->tick = max_u64(im->tick, ns);
 }
 
+/* A stack of one frame. */
+static uint32_t import_site(struct import *im, vaddr addr)
+{
+	uint64_t known = objects_find(&im->sites, addr);
+
+	if (!known) {
+		known = trace_writer_stack(im->out, &addr, 1);
+		objects_put(&im->sites, addr, known);
+	}
+	return (uint32_t)known;
+}
+
 /*
  * mtrace: "./prog:(main+0x10)[0x401136]".  A name may hold blanks: up to the
  * word that ends in ']'.
@@ -140,17 +152,6 @@ static uint32_t mtrace_site(struct import *im, struct line *l)
 		return 0;
 	inner = (struct line){ open + 1, word + n - 1 };
 	return line_hex(&inner, &addr) ? import_site(im, addr) : 0;
-}
-
-uint32_t import_site(struct import *im, vaddr addr)
-{
-	uint64_t known = objects_find(&im->sites, addr);
-
-	if (!known) {
-		known = trace_writer_stack(im->out, &addr, 1);
-		objects_put(&im->sites, addr, known);
-	}
-	return (uint32_t)known;
 }
 
 static bool mtrace_event(struct import *im, const char *op, size_t n,

@@ -37,8 +37,6 @@ void import_event(struct import *im, unsigned kind, vaddr addr,
 		  uint64_t size, uint32_t stack);
 /* As it is, with the next time and the thread at hand. */
 void import_sample(struct import *im, const struct trace_event *e);
-/* A stack of one frame. */
-uint32_t import_site(struct import *im, vaddr addr);
 
 /* trace_memtrace.c */
 void import_memtrace(struct import *im);

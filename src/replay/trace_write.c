@@ -253,7 +253,7 @@ struct trace_writer *trace_writer_new(const char *path, bool force,
 	return w;
 }
 
-void trace_writer_abandon(struct trace_writer *w)
+static void writer_free(struct trace_writer *w)
 {
 	if (!w)
 		return;
@@ -293,7 +293,7 @@ bool trace_writer_close(struct trace_writer *w, struct err *err)
 		errno = w->error;
 		err_system(err, "%s", w->path);
 	}
-	trace_writer_abandon(w);
+	writer_free(w);
 	return ok;
 }
 

@@ -43,7 +43,6 @@ struct trace_writer *trace_writer_fd(int fd, const char *name,
 				     const struct trace_head *head);
 /* Frees the writer either way. */
 bool trace_writer_close(struct trace_writer *w, struct err *err) MUST_CHECK;
-void trace_writer_abandon(struct trace_writer *w);
 
 /* Return addresses, innermost first.  The number: 1, 2, ... */
 uint32_t trace_writer_stack(struct trace_writer *w, const vaddr *frames,

@@ -36,12 +36,11 @@ static void write_text(struct out *o, const struct column *column,
 		out_addc(o, '"');
 }
 
-static void write_cell(const struct table *t, const struct column *column,
-		       const struct cell *c, struct out *o)
+void cell_write_number(const struct column *column, const struct cell *c,
+		       struct out *o)
 {
 	switch (column->type) {
 	case COLUMN_TEXT:
-		write_text(o, column, table_text(t, c), c->text.len);
 		break;
 	case COLUMN_SHARE:
 		out_printf(o, "%.4f", c->share);
@@ -66,6 +65,15 @@ static void write_cell(const struct table *t, const struct column *column,
 		out_printf(o, "%" PRIu64, c->u);
 		break;
 	}
+}
+
+static void write_cell(const struct table *t, const struct column *column,
+		       const struct cell *c, struct out *o)
+{
+	if (column->type == COLUMN_TEXT)
+		write_text(o, column, table_text(t, c), c->text.len);
+	else
+		cell_write_number(column, c, o);
 }
 
 void columns_write_csv(const struct column *columns, size_t n, struct out *o)

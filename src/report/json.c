@@ -119,33 +119,12 @@ static void write_text(const struct table *t, const struct column *column,
 static void write_value(const struct table *t, const struct column *column,
 			const struct cell *c, struct out *o)
 {
-	switch (column->type) {
-	case COLUMN_TEXT:
+	if (column->type == COLUMN_TEXT)
 		write_text(t, column, c, o);
-		break;
-	case COLUMN_SHARE:
-		out_printf(o, "%.4f", c->share);
-		break;
-	case COLUMN_SECONDS:
-		out_printf(o, "%.*f", column->flags & COLUMN_FINE ? 6 : 3,
-			   c->share);
-		break;
-	case COLUMN_ADDR:
+	else if (column->type == COLUMN_ADDR)
 		out_printf(o, "\"0x%" PRIx64 "\"", c->u);
-		break;
-	case COLUMN_FLAG:
-		out_adds(o, c->u ? "true" : "false");
-		break;
-	case COLUMN_SIGNED:
-	case COLUMN_CHANGE:
-	case COLUMN_CHANGE_COUNT:
-		out_printf(o, "%" PRId64, c->i);
-		break;
-	case COLUMN_COUNT:
-	case COLUMN_BYTES:
-		out_printf(o, "%" PRIu64, c->u);
-		break;
-	}
+	else
+		cell_write_number(column, c, o);
 }
 
 /* The row's cells, without the bracket at the end. */

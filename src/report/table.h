@@ -244,6 +244,9 @@ void table_write_json_object(const struct table *t, const struct table *rows,
 			     struct out *o);
 void table_write_csv(const struct table *t, struct out *o);
 
+/* What is no text, as CSV has it and, but for addresses, JSON. */
+void cell_write_number(const struct column *column, const struct cell *c,
+		       struct out *o);
 /* The headings line of a CSV. */
 void columns_write_csv(const struct column *columns, size_t n, struct out *o);
 
