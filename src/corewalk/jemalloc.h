@@ -47,6 +47,7 @@ struct je_extent {
 	vaddr start;		/* of its first page */
 	vaddr user;		/* of its block, in the first page */
 	uint64_t bytes;
+	uint64_t size;		/* of its block, of its regions; 0: free */
 	uint16_t arena, free;	/* free: regions, as it says itself */
 	uint8_t class, state;
 	bool slab;
@@ -73,6 +74,7 @@ struct jemalloc {
 	struct je_extent *extents;	/* owned; by address */
 	size_t n_extents, cap_extents;
 	size_t n_agree;
+	bool by_pages;		/* 5.3.1: large blocks are whole pages */
 	size_t n_odd;		/* entries of the tree that are no extent's */
 	vaddr *leaves;		/* owned */
 	size_t n_leaves, cap_leaves;

@@ -103,14 +103,15 @@ static uint64_t bits(uint64_t word, unsigned shift, unsigned n)
 }
 
 /* Is the bitmap as it says, and nothing set behind the last region? */
-static bool slab_agrees(const struct jemalloc *j, const struct je_extent *x,
+static bool slab_agrees(const struct jemalloc *j, struct je_extent *x,
 			const uint64_t *bitmap)
 {
 	uint64_t n, in_last, found = 0;
 
 	if (x->class >= j->n_small || x->user != x->start)
 		return false;
-	n = x->bytes / j->size[x->class];
+	x->size = j->size[x->class];
+	n = x->bytes / x->size;
 	if (!n || n > JE_MAX_REGIONS)
 		return false;
 	for (uint64_t i = 0; i < n; i += 64)
@@ -120,20 +121,63 @@ static bool slab_agrees(const struct jemalloc *j, const struct je_extent *x,
 	       (!in_last || !(bitmap[n / 64] >> in_last));
 }
 
-/* A sampled small block has a whole large extent. */
-static bool large_agrees(const struct jemalloc *j, const struct je_extent *x)
+/* From 5.3.1 on a large block can have any number of pages of its class. */
+static bool is_of_class(const struct jemalloc *j, unsigned class,
+			uint64_t size)
 {
-	uint64_t size;
+	return size <= j->size[class] && size > j->size[class - 1];
+}
 
+/*
+ * The size of a large block: its class's, or whole pages; 0 if neither fits.
+ * A sampled small block has a whole large extent.
+ */
+static uint64_t large_size(const struct jemalloc *j,
+			   const struct je_extent *x)
+{
+	uint64_t size = j->size[x->class], less = x->bytes - JE_PAGE;
+
+	if (size <= x->bytes && x->user - x->start <= x->bytes - size &&
+	    (x->class < j->n_small || size >= less))
+		return size;
+	if (x->class < j->n_small)
+		return 0;
+	if (less && is_of_class(j, x->class, less))
+		return less;
+	return is_of_class(j, x->class, x->bytes) ? x->bytes : 0;
+}
+
+static bool large_agrees(const struct jemalloc *j, struct je_extent *x)
+{
 	if (x->class >= j->n_classes || x->user & 7)
 		return false;
-	size = j->size[x->class];
-	return size <= x->bytes && x->user - x->start <= x->bytes - size &&
-	       (x->class < j->n_small || x->bytes - size <= JE_PAGE);
+	x->size = large_size(j, x);
+	return x->size && x->user - x->start <= x->bytes - x->size;
+}
+
+/* One extent whose block is not as large as its class tells of them all. */
+static void find_page_sizes(struct jemalloc *j)
+{
+	bool padded = false;
+
+	for (size_t i = 0; i < j->n_extents; i++) {
+		const struct je_extent *x = &j->extents[i];
+
+		if (!x->size || x->slab)
+			continue;
+		j->by_pages |= x->size != j->size[x->class];
+		padded |= x->user != x->start;
+	}
+	for (size_t i = 0; i < j->n_extents && j->by_pages; i++) {
+		struct je_extent *x = &j->extents[i];
+
+		if (x->size && !x->slab && x->class >= j->n_small)
+			x->size = x->bytes - (padded ? JE_PAGE : 0);
+	}
 }
 
 /* Does the rest of what an extent says fit, and the tree's entry to it? */
-static bool agrees(const struct jemalloc *j, const struct je_extent *x,
+static bool agrees(const struct jemalloc *j, struct je_extent *x,
 		   uint64_t entry, const uint64_t *word)
 {
 	const struct je_layout *l = j->layout;
@@ -268,6 +312,7 @@ bool je_read_extents(struct jemalloc *j, size_t max)
 		budget += j->sp->segs[i].avail;
 	read_node(j, levels, 0, j->root, j->layout->wide, &next, &budget, max);
 	free(levels);
+	find_page_sizes(j);
 	return j->n_extents != 0;
 }
 
@@ -295,6 +340,7 @@ static void drop_extents(struct jemalloc *j)
 	j->leaves = NULL;
 	j->n_extents = j->cap_extents = j->n_leaves = j->cap_leaves = 0;
 	j->n_agree = j->n_odd = 0;
+	j->by_pages = false;
 }
 
 /* ---- candidates ---- */

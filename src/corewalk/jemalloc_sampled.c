@@ -120,7 +120,7 @@ static size_t count_off(const struct finder *f)
 
 		end = context_end(f, i);
 		for (size_t k = i; k < end; k++)
-			sum += f->j->size[f->all[k].extent->class];
+			sum += f->all[k].extent->size;
 		space_u64(f->j->sp, context + f->layout->objects, &objects);
 		space_u64(f->j->sp, context + f->layout->bytes, &bytes);
 		off += objects != end - i || bytes != sum;
@@ -170,17 +170,16 @@ static void add_picked(const struct finder *f, const struct picked *p,
 		       struct heap_profile *profile)
 {
 	const struct je_extent *x = p->extent;
-	uint64_t size = f->j->size[x->class];
 	struct heap_sample sample = {
-		.addr = x->user, .requested = size, .allocated = size,
-		.length = size,
+		.addr = x->user, .requested = x->size, .allocated = x->size,
+		.length = x->size,
 	};
 	vaddr pcs[MAX_DEPTH];
 	uint64_t requested;
 
 	if (f->layout->requested &&
 	    space_u64(f->j->sp, x->addr + f->layout->requested, &requested) &&
-	    requested <= size)
+	    requested <= x->size)
 		sample.requested = requested;
 	if (f->layout->born)
 		space_u64(f->j->sp, x->addr + f->layout->born,

@@ -86,7 +86,7 @@ static void mark_slab(struct walk *w, const struct je_extent *s,
 		      struct heap_extent *x)
 {
 	uint64_t bitmap[JE_MAX_REGIONS / 64] = { 0 };
-	uint64_t size = w->j->size[s->class], n = s->bytes / size;
+	uint64_t size = s->size, n = s->bytes / size;
 
 	heap_add_span(w->heap, s->start, n, size);
 	space_read(w->sp, s->addr + BITMAP_OFF, bitmap, sizeof(bitmap));
@@ -112,7 +112,7 @@ static void mark_extent(struct walk *w, const struct je_extent *s,
 	} else {
 		mark(x, s->start, s->user, BLOCK_OVERHEAD);
 		extent_mark(x, s->user);
-		mark(x, s->user + w->j->size[s->class], end, BLOCK_OVERHEAD);
+		mark(x, s->user + s->size, end, BLOCK_OVERHEAD);
 	}
 }
 
@@ -145,7 +145,7 @@ static void add_lone(struct walk *w, size_t i)
 	bool used = in_use(w->j, s);
 	vaddr end = s->start + s->bytes;
 	vaddr start = used ? s->user : s->start;
-	vaddr stop = used ? start + w->j->size[s->class] : end;
+	vaddr stop = used ? start + s->size : end;
 	size_t x;
 
 	add_rest(w, arena, s->start, start);
