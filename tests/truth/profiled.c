@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profiled PROFILE GROWTH [die]: blocks from several call paths, by two threads, and
- * then what the allocator that is preloaded says of them itself: its heap
+ * profiled PROFILE GROWTH [die]: blocks from several call paths, by two threads,
+ * and then what the allocator that is preloaded says of them itself: its heap
  * profile and, of tcmalloc, its growth profile, as files.  Then it waits to be
- * killed, or dies by SIGABRT.  It asks for nothing after that, so that both stay
- * true.
+ * killed, or dies by SIGABRT.  It asks for nothing after that, so that both
+ * stay true.
  */
 #define _GNU_SOURCE	/* RTLD_DEFAULT */
 #include <dlfcn.h>
