@@ -321,12 +321,46 @@ static bool open_alt(struct debug *d, struct slot *s, Dwarf *dwarf)
 	return true;
 }
 
+/*
+ * libdw decompresses all sections at once.  What tells where variables are, and
+ * macros, is not asked for by those who only want names and lines.
+ */
+static void hide_sections(Elf *elf)
+{
+	static const char *const names[] = {
+		".debug_loclists", ".debug_loc", ".debug_frame",
+		".debug_macro", ".debug_aranges",
+	};
+	Elf_Scn *scn = NULL;
+	size_t strings;
+
+	if (elf_getshdrstrndx(elf, &strings))
+		return;
+	for (unsigned n = 0; n < MAX_SECTIONS; n++) {
+		const char *name;
+		GElf_Shdr sh;
+
+		scn = elf_nextscn(elf, scn);
+		if (!scn || !gelf_getshdr(scn, &sh))
+			return;
+		name = elf_strptr(elf, strings, sh.sh_name);
+		for (size_t i = 0; name && i < countof(names); i++)
+			if (!strcmp(name, names[i])) {
+				sh.sh_type = SHT_NOBITS;
+				gelf_update_shdr(scn, &sh);
+			}
+	}
+}
+
 /* f has debug information. */
 static void open_dwarf(struct debug *d, struct slot *s,
 		       const struct debug_file *f)
 {
-	Dwarf *dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+	Dwarf *dwarf;
 
+	if (!s->is.module)
+		hide_sections(f->elf);
+	dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
 	s->is.debug_elf = f->elf;
 	s->is.debug_path = f->path;
 	if (!dwarf) {

@@ -69,8 +69,8 @@ const struct debug_module *debug_at(struct debug *d, vaddr addr);
 /*
  * Of a file that no space tells of, by the path that it had when it was
  * mapped and its build id: below each sysroot, then here.  Its bias is 0.  A
- * file without build id is taken as it is.  Never NULL; the same again for
- * the same question.
+ * file without build id is taken as it is.  Names and lines are in it, and
+ * not where variables are.  Never NULL; the same again for the same question.
  */
 const struct debug_module *debug_of_file(struct debug *d, const char *path,
 					 const uint8_t *id, unsigned id_len);

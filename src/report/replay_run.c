@@ -2,6 +2,7 @@
 #include "report/replay_run.h"
 
 #include <math.h>
+#include <pthread.h>
 
 #include "base/mem.h"
 
@@ -24,6 +25,12 @@ uint64_t replay_tick(const struct replay_options *o, double seconds)
 	if (!add_ok(o->first_tick, (uint64_t)fmin(ticks, 0x1p63), &ret))
 		return UINT64_MAX;
 	return ret;
+}
+
+static void say(const struct replay_run *run, const char *phase)
+{
+	if (run->progress)
+		progress_phase(run->progress, phase);
 }
 
 /* Of what a sampled recording has, none of these can be told. */
@@ -69,6 +76,40 @@ static void read_events(struct replay_run *run, struct trace *t,
 	}
 	replay_finish(&run->replay);
 }
+
+/* ---- names ---- */
+
+struct namer {
+	struct frames *frames;
+	size_t depth;
+	pthread_t thread;
+};
+
+static void *name_stacks(void *arg)
+{
+	const struct namer *n = arg;
+
+	sites_name(n->frames, n->depth);
+	return NULL;
+}
+
+/*
+ * Opening debug information takes longer than replaying a million events, and
+ * the stacks are known before the first: a second processor names them.
+ */
+static void replay_and_name(struct replay_run *run, struct trace *t,
+			    struct frames *f, struct replay_input *in)
+{
+	struct namer n = { .frames = f, .depth = run->depth };
+	bool named = !pthread_create(&n.thread, NULL, name_stacks, &n);
+
+	read_events(run, t, in);
+	say(run, "naming call sites");
+	if (named)
+		pthread_join(n.thread, NULL);
+}
+
+/* ---- rates ---- */
 
 static void try_all(struct replay_run *run, struct rates *rates)
 {
@@ -122,12 +163,6 @@ static void use_blocks(struct replay_run *run, struct replay_input *in)
 		try_rates(run, blocks, n, in);
 }
 
-static void say(const struct replay_run *run, const char *phase)
-{
-	if (run->progress)
-		progress_phase(run->progress, phase);
-}
-
 void replay_run(struct replay_run *run, struct trace *t, struct frames *f,
 		struct replay_input *in)
 {
@@ -136,8 +171,7 @@ void replay_run(struct replay_run *run, struct trace *t, struct frames *f,
 	run->options.blocks = run->wants_rates || run->wants_sizes;
 	replay_init(&run->replay, &run->options);
 	start_consumers(run, in);
-	read_events(run, t, in);
-	say(run, "naming call sites");
+	replay_and_name(run, t, f, in);
 	sites_init(&run->sites, &run->replay, f, run->depth);
 	run->done = true;
 	in->trace = t;

@@ -250,14 +250,26 @@ static void add_lives(struct sites *s, const struct lifetimes *l)
 	set_lives(&s->total.lives, all, countof(all));
 }
 
+static size_t depth_of(size_t depth)
+{
+	return depth && depth < TRACE_DEPTH_MAX ? depth : TRACE_DEPTH_MAX;
+}
+
+void sites_name(struct frames *f, size_t depth)
+{
+	uint32_t n = trace_info(f->trace)->n_stacks, frames[TRACE_DEPTH_MAX];
+
+	for (uint32_t stack = 1; stack <= n; stack++)
+		sites_frames(f, stack, frames, depth_of(depth));
+}
+
 void sites_init(struct sites *s, const struct replay *r, struct frames *f,
 		size_t depth)
 {
 	struct grouping g = {
 		.sites = s,
 		.frames = f,
-		.depth = depth && depth < TRACE_DEPTH_MAX ? depth
-							  : TRACE_DEPTH_MAX,
+		.depth = depth_of(depth),
 		.n_buckets = FIRST_BUCKETS,
 	};
 

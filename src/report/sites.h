@@ -40,6 +40,12 @@ struct sites {
 	size_t n_stacks;
 };
 
+/*
+ * Names of the frames that make sites, ahead of time: by another thread than
+ * that which reads events, but by no two at once.
+ */
+void sites_name(struct frames *f, size_t depth);
+
 /* depth: how many frames make a site, SITES_ALL_FRAMES. */
 void sites_init(struct sites *s, const struct replay *r, struct frames *f,
 		size_t depth);
