@@ -17,6 +17,8 @@
 #include "cmd_trace.h"
 #include "report/blocks.h"
 #include "report/filter.h"
+#include "report/saved.h"
+#include "tui/saved_view.h"
 #include "tui/term.h"
 #include "tui/trace.h"
 #include "tui/tui.h"
@@ -80,6 +82,7 @@ struct run {
 	struct progress progress;
 	struct subject subject;
 	struct trace_source *trace;	/* NULL: it is no trace */
+	struct saved_source *saved;	/* NULL: it is no saved report */
 	struct damage_at at;
 	struct out out;
 	struct tui tui;
@@ -287,6 +290,7 @@ static bool open_target(struct run *run, struct tui_source *ret,
 {
 	const struct args *a = &run->args;
 	struct subject *s = &run->subject;
+	struct saved *saved;
 
 	*ret = (struct tui_source){
 		.kind = &report_analyze, .views = core_views,
@@ -296,6 +300,13 @@ static bool open_target(struct run *run, struct tui_source *ret,
 	if (a->pid)
 		return subject_open_live(s, &a->how, a->pid, &run->progress,
 					 err) && walk_target(run, err);
+	if (!saved_open_any(a->files.items[0], &saved, err))
+		return false;
+	if (saved) {
+		run->saved = saved_source_new(saved, a->files.items[0]);
+		saved_source_views(run->saved, ret);
+		return true;
+	}
 	if (subject_open_core(s, &a->how, a->files.items[0], &run->progress,
 			      err))
 		return walk_target(run, err);
@@ -395,6 +406,7 @@ static int tui(const struct command *self, int argc, char **argv)
 	if (run.subject.input.at)
 		damage_at_fini(&run.at);
 	trace_source_free(run.trace);
+	saved_source_free(run.saved);
 	subject_fini(&run.subject);
 	subject_args_fini(&a->how);
 	list_fini(&a->files);
@@ -403,15 +415,17 @@ static int tui(const struct command *self, int argc, char **argv)
 
 const struct command command_tui = {
 	.name = "tui",
-	.summary = "browse a core file or a process",
+	.summary = "browse a core file, a process, a trace or a report",
 	.usage =
-"Usage: heapcore tui [OPTION]... CORE\n"
+"Usage: heapcore tui [OPTION]... CORE|TRACE|REPORT.json\n"
 "  or:  heapcore tui [OPTION]... -p PID\n"
 "Go through what analyze prints: from the memory to its blocks, from a block\n"
-"to who refers to it.  Press ? for the keys.\n"
+"to who refers to it; or what replay prints, along the time of a trace.\n"
+"Press ? for the keys.\n"
 "\n"
 "  heapcore tui core.1234\n"
 "  heapcore tui -p 1234\n"
+"  heapcore tui heapcore.appd.1234.trace\n"
 "  heapcore tui --script=keys --size=120x40 core.1234\n",
 	.groups = groups,
 	.n_groups = countof(groups),

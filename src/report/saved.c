@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "report/saved.h"
+#include "report/saved_in.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,11 +11,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
-
-struct saved {
-	json_t *root;
-	unsigned schema;
-};
 
 /*
  * Where JSON begins: blanks do not count, nor does the mark that some editors
@@ -63,27 +57,47 @@ static bool bad_json(const char *name, const json_error_t *e, struct err *err)
 		       "column %d", name, e->line, e->column);
 }
 
+static const char *const schemas[SAVED_KINDS] = {
+	[SAVED_REPORT] = "heapcore-report/",
+	[SAVED_REPLAY] = "heapcore-replay/",
+	[SAVED_DIFF] = "heapcore-diff/",
+};
+
 /* "heapcore-report/1": false if it is of something else. */
 static bool read_schema(struct saved *s, const char *name, struct err *err)
 {
-	static const char start[] = "heapcore-report/";
 	const char *text = json_string_value(json_object_get(s->root,
 							     "schema"));
 	uint64_t number;
+	unsigned kind = 0;
 
-	if (text && !strncmp(text, "heapcore-diff/", 14))
-		return not_report(name, "it is a comparison", err);
-	if (!text || strncmp(text, start, strlen(start)))
+	while (text && kind < SAVED_KINDS &&
+	       strncmp(text, schemas[kind], strlen(schemas[kind])))
+		kind++;
+	if (!text || kind == SAVED_KINDS)
 		return not_report(name, "it is other JSON", err);
-	text += strlen(start);
+	text += strlen(schemas[kind]);
 	if (!num_parse_u64(text, &number) || !number || number > UINT32_MAX)
 		return not_report(name, "its schema is unknown", err);
+	s->kind = kind;
 	s->schema = (unsigned)number;
 	return true;
 }
 
-struct saved *saved_open_memory(const char *name, const char *text, size_t n,
-				struct err *err)
+/* What compares wants two looks at memory. */
+static struct saved *only_report(struct saved *s, const char *name,
+				 struct err *err)
+{
+	if (!s || s->kind == SAVED_REPORT)
+		return s;
+	not_report(name, s->kind == SAVED_DIFF ? "it is a comparison"
+					       : "it is other JSON", err);
+	saved_close(s);
+	return NULL;
+}
+
+struct saved *saved_open_any_memory(const char *name, const char *text,
+				    size_t n, struct err *err)
 {
 	size_t start = json_start(text, n);
 	struct saved *s;
@@ -100,6 +114,13 @@ struct saved *saved_open_memory(const char *name, const char *text, size_t n,
 		return s;
 	saved_close(s);
 	return NULL;
+}
+
+struct saved *saved_open_memory(const char *name, const char *text, size_t n,
+				struct err *err)
+{
+	return only_report(saved_open_any_memory(name, text, n, err), name,
+			   err);
 }
 
 void saved_close(struct saved *s)
@@ -157,12 +178,23 @@ static struct saved *read_report(int fd, const char *name, struct err *err)
 	else if (!text.len)
 		not_report(name, "it is empty", err);
 	else
-		s = saved_open_memory(name, text.text, text.len, err);
+		s = saved_open_any_memory(name, text.text, text.len, err);
 	str_fini(&text);
 	return s;
 }
 
 bool saved_open(const char *path, struct saved **ret, struct err *err)
+{
+	bool none;
+
+	if (!saved_open_any(path, ret, err))
+		return false;
+	none = !*ret;
+	*ret = only_report(*ret, path, err);
+	return *ret || none;
+}
+
+bool saved_open_any(const char *path, struct saved **ret, struct err *err)
 {
 	bool is_stdin = !strcmp(path, "-");
 	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -182,6 +214,11 @@ bool saved_open(const char *path, struct saved **ret, struct err *err)
 	return ok;
 }
 
+enum saved_kind saved_kind(const struct saved *s)
+{
+	return s->kind;
+}
+
 unsigned saved_schema(const struct saved *s)
 {
 	return s->schema;
@@ -192,10 +229,10 @@ bool saved_complete(const struct saved *s)
 	return json_is_true(json_object_get(s->root, "complete"));
 }
 
-/* Bytes that were no UTF-8 stand in hexadecimal under a key of their own. */
-static bool set_hex(struct table *t, size_t column, const json_t *object)
+bool saved_set_hex(struct table *t, size_t column, const char *name,
+		   const json_t *object)
 {
-	AUTO_FREE char *key = mem_printf("%s_hex", t->columns[column].key);
+	AUTO_FREE char *key = mem_printf("%s_hex", name);
 	const char *hex = json_string_value(json_object_get(object, key));
 	size_t n = hex ? strlen(hex) : 0;
 	AUTO_FREE char *bytes = mem_alloc(n / 2 + 1);
@@ -214,8 +251,7 @@ static bool set_hex(struct table *t, size_t column, const json_t *object)
 	return true;
 }
 
-/* False if the value is not of the column's kind. */
-static bool set_value(struct table *t, size_t column, const json_t *value)
+bool saved_set(struct table *t, size_t column, const json_t *value)
 {
 	json_int_t number = json_integer_value(value);
 	vaddr addr;
@@ -246,10 +282,17 @@ static bool set_value(struct table *t, size_t column, const json_t *value)
 		return true;
 	case COLUMN_SHARE:
 	case COLUMN_SECONDS:
+		if (!json_is_number(value))
+			return false;
+		table_set_real(t, column, json_number_value(value));
+		return true;
 	case COLUMN_SIGNED:
 	case COLUMN_CHANGE:
 	case COLUMN_CHANGE_COUNT:
-		break;
+		if (!json_is_integer(value))
+			return false;
+		table_set_signed(t, column, number);
+		return true;
 	}
 	return false;
 }
@@ -268,9 +311,9 @@ static size_t add_row(struct table *t, const json_t *object)
 		if (!value)
 			continue;
 		if (t->columns[i].type == COLUMN_TEXT &&
-		    set_hex(t, i, object))
+		    saved_set_hex(t, i, t->columns[i].key, object))
 			continue;
-		odd += !set_value(t, i, value);
+		odd += !saved_set(t, i, value);
 	}
 	return odd;
 }

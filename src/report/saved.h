@@ -22,6 +22,14 @@ enum {
 	SAVED_MAX_VALUES = 4 << 20,
 };
 
+/* What a document is; of others "it is other JSON" is said. */
+enum saved_kind {
+	SAVED_REPORT,		/* of analyze, or of watch's looks */
+	SAVED_REPLAY,
+	SAVED_DIFF,
+	SAVED_KINDS
+};
+
 struct saved;
 
 /*
@@ -34,7 +42,14 @@ bool saved_open(const char *path, struct saved **ret, struct err *err)
 /* The same from memory, which may go away after. */
 struct saved *saved_open_memory(const char *name, const char *text, size_t n,
 				struct err *err) MUST_CHECK;
+/* Any kind of document, not only a report of memory. */
+bool saved_open_any(const char *path, struct saved **ret, struct err *err)
+	MUST_CHECK;
+struct saved *saved_open_any_memory(const char *name, const char *text,
+				    size_t n, struct err *err) MUST_CHECK;
 void saved_close(struct saved *s);
+
+enum saved_kind saved_kind(const struct saved *s);
 
 /* "heapcore-report/2" is 2. */
 unsigned saved_schema(const struct saved *s);

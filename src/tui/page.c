@@ -212,16 +212,6 @@ static void tree_write(struct page_part *part, struct page_spot s,
 		ret->text[at - 2] = part->closed[place] ? '+' : '-';
 }
 
-static void tree_set_all(struct page_part *part)
-{
-	const struct table *t = part->table;
-	bool any = false;
-
-	for (size_t i = 0; i < t->n_rows; i++)
-		any |= part->closed[i] && has_branch(t, i);
-	memset(part->closed, !any, t->n_rows + 1);
-}
-
 /* The cursor stays on its row, or goes to the one that now hides it. */
 static void tree_find(struct page *p, struct page_part *part, size_t place)
 {
@@ -257,7 +247,7 @@ bool page_branch(struct page *p, enum page_branch what,
 		return false;
 	closed = &s.part->closed[place];
 	if (what == BRANCH_OPEN_ALL)
-		tree_set_all(s.part);
+		memset(s.part->closed, false, s.part->n_closed);
 	else if (what == BRANCH_CLOSE && (*closed ||
 					  !has_branch(s.part->table, place)))
 		place = tree_close_above(s.part, place);
