@@ -171,5 +171,7 @@ struct profile_rate profile_rate_find(struct space *sp,
 		return weights;
 	if (!strcmp(name, "jemalloc"))
 		return of_jemalloc(sp, symbols, p);
-	return of_tcmalloc(sp, symbols, p);
+	if (!strcmp(name, "tcmalloc"))
+		return of_tcmalloc(sp, symbols, p);
+	return (struct profile_rate){ 0, NULL };
 }

@@ -96,19 +96,6 @@ uint64_t gtc_sampled_bytes(const struct gtcmalloc *t,
 		round_up(v.allocated, 8) : s->bytes;
 }
 
-/* What upstream prints for it: whole objects. */
-static uint64_t weight(const struct values *v)
-{
-	double bytes = (double)v->weight * (double)v->allocated /
-		((double)v->requested + 1);
-	double objects;
-
-	if (!v->allocated || bytes >= 0x1p62)
-		return 0;
-	objects = (bytes + (double)v->allocated / 2) / (double)v->allocated;
-	return (uint64_t)objects * v->allocated;
-}
-
 static void add_sample(const struct gtcmalloc *t, struct heap_profile *p,
 		       const struct gtc_span *s, const struct gtc_record *r,
 		       const struct values *v)
@@ -126,7 +113,7 @@ static void add_sample(const struct gtcmalloc *t, struct heap_profile *p,
 		.addr = s->start, .requested = v->requested,
 		.allocated = v->allocated,
 		.length = v->requested + 1,
-		.weight = weight(v), .born_ns = ns }, pcs, n);
+		.weight = v->weight, .born_ns = ns }, pcs, n);
 }
 
 vaddr *gtc_add_profile(const struct gtcmalloc *t, struct heap *heap,

@@ -171,7 +171,7 @@ struct heap_sample {
 	uint64_t requested;	/* bytes asked for */
 	uint64_t allocated;	/* of the block, were it not a sample */
 	uint64_t length;	/* as it was counted; see sampler/geom.h */
-	uint64_t weight;	/* bytes that it stands for; 0: not kept */
+	uint64_t weight;	/* length that it stands for; 0: not kept */
 	uint64_t born_ns;	/* by a clock of the allocator's; 0: not kept */
 	size_t pc;		/* its first one in heap_profile.pcs */
 	uint32_t depth;		/* return addresses, innermost first */
