@@ -216,6 +216,24 @@ static void note_window(struct table *t, const struct replay_input *in)
 		     p->later.samples, orphans.samples);
 }
 
+static void note_growth(struct table *t, const struct replay_input *in)
+{
+	const struct replay_options *o = &in->replay->options;
+	char from[NUM_MAX], to[NUM_MAX];
+
+	if (o->span != SPAN_GROWTH)
+		return;
+	num_format_duration(from, replay_seconds(in, max_u64(o->from_tick,
+							     o->first_tick)));
+	num_format_duration(to, replay_seconds(in, min_u64(o->to_tick,
+							   in->end_tick)));
+	table_row(t);
+	table_set_text(t, N_CODE, "growth");
+	table_printf(t, N_TEXT, "What grew is the heap at %s compared with "
+		     "that at %s%s.", to, from, in->only_exact ? "" :
+		     "; low and high are the ends of the estimate's interval");
+}
+
 /* What was asked for lies behind the end, which is shown instead. */
 static void note_end(struct table *t, const struct replay_input *in)
 {
@@ -329,6 +347,7 @@ void build_notes(struct report *r, const struct replay_input *in)
 	}
 	note_needed(t, in);
 	note_window(t, in);
+	note_growth(t, in);
 	note_end(t, in);
 	note_pauses(t, in);
 	note_filters(t, in);

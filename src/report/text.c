@@ -143,6 +143,16 @@ static void format_number(const struct layout *l, size_t column,
 	}
 }
 
+/* "3 other sites", "1 other site", "1 other class" */
+static void add_rest(struct str *ret, size_t n, const char *what)
+{
+	size_t len = strlen(what);
+
+	if (n == 1 && what[len - 1] == 's')
+		len -= len > 4 && !strcmp(what + len - 4, "sses") ? 2 : 1;
+	str_printf(ret, "%zu %.*s", n, (int)len, what);
+}
+
 static void format_cell(const struct layout *l, const struct cell *row,
 			size_t column, struct str *ret)
 {
@@ -152,8 +162,7 @@ static void format_cell(const struct layout *l, const struct cell *row,
 
 	str_clear(ret);
 	if (row == l->more && column == l->label) {
-		str_printf(ret, "%zu %s", l->t->n_rows - l->n_shown,
-			   l->t->more);
+		add_rest(ret, l->t->n_rows - l->n_shown, l->t->more);
 	} else if (!cell.known) {
 		if (row != l->t->total || c->type != COLUMN_TEXT)
 			str_addc(ret, '-');

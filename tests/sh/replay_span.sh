@@ -106,6 +106,7 @@ ok "the heap at the second instant" about g.json '.at.exact_bytes' \
 	"$((1000 * 500 + 800 * 3000 + 20 * 500 + 70001 + 70002 + 80001))"
 "$HEAPCORE" replay --rate=16k --growth="$span" phases.trace >text
 ok "text says what grew" grep -q '^WHAT GREW .* estimate .* exact ' text
+ok "text says which seconds" grep -q 'What grew is the heap at .* compared' text
 ok "in 80 columns" sh -c '! grep -q "^.\{81\}" text'
 ok "only growth" "$HEAPCORE" replay --only=growth --csv --growth=0.. \
 	phases.trace
