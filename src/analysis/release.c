@@ -4,8 +4,9 @@
 #include <string.h>
 
 /*
- * tcmalloc: src/gperftools/malloc_extension.h, of MallocExtension; jemalloc: jemalloc(3), where
- * 4096 stands for all arenas; PHP: Zend/zend_alloc.c, zend_mm_gc.
+ * tcmalloc: src/gperftools/malloc_extension.h, of MallocExtension; jemalloc:
+ * jemalloc(3), where 4096 stands for all arenas; PHP: Zend/zend_alloc.c,
+ * zend_mm_gc.
  */
 static const struct {
 	const char *name;
