@@ -76,6 +76,8 @@ static char *evidence_text(const struct jemalloc *j)
 		   j->quantum, j->n_odd, j->n_caches,
 		   j->n_caches == 1 ? "" : "s", j->n_bases,
 		   j->n_bases == 1 ? "" : "s");
+	if (j->caches_off)
+		str_adds(&s, "; thread caches are off");
 	return str_take(&s);
 }
 

@@ -81,6 +81,7 @@ struct jemalloc {
 
 	struct je_cache *caches;	/* owned; by address */
 	size_t n_caches, cap_caches;
+	bool caches_off;	/* threads have no cache, and none is missing */
 	struct heap_range *bases;	/* owned; base blocks by address */
 	size_t n_bases, cap_bases;
 };

@@ -15,6 +15,8 @@ enum {
 	TLS_BELOW = 64 * 1024,		/* bytes of static TLS to search */
 	NEAR = 16 * 1024,		/* the two parts of one cache */
 	MAX_CACHES = 1 << 16,
+	FEW_BLOCKS = 8,			/* pointers to blocks, and no cache */
+	MAX_OFF = 64,			/* threads that are asked */
 
 	/* 5.3: two structures, which point to each other. */
 	SLOW_BINS = 32,			/* in the slow one, to the bins */
@@ -152,6 +154,50 @@ static void follow_ring(struct jemalloc *j, vaddr first, size_t *budget)
 	}
 }
 
+static bool is_leaf(const struct jemalloc *j, uint64_t word)
+{
+	for (size_t i = 0; !(word & 63) && i < j->n_leaves; i++)
+		if (j->leaves[i] == word)
+			return true;
+	return false;
+}
+
+/*
+ * jemalloc's data of a thread has some leaves of the radix tree, which it came
+ * by last.  A cache would be behind them, with a pointer for each class into
+ * its stacks, which are a block: where there are next to none, it is off.
+ */
+static bool has_no_cache(const struct jemalloc *j, const struct thread *thread)
+{
+	vaddr lo = thread->tls - min_u64(TLS_BELOW, thread->tls);
+	const struct seg *seg = space_seg(j->sp, thread->tls);
+	vaddr leaf = 0, at;
+	unsigned blocks = 0;
+	uint64_t word;
+
+	if (!thread->tls || !seg)
+		return false;
+	lo = max_u64(lo, seg->start);
+	for (at = thread->tls - 8; at >= lo && !leaf; at -= 8)
+		if (space_u64(j->sp, at, &word) && word && is_leaf(j, word))
+			leaf = at;
+	if (!leaf)
+		return false;
+	for (at = leaf; at < min_u64(leaf + NEAR, thread->tls); at += 8)
+		blocks += space_u64(j->sp, at, &word) && word &&
+			je_extent_at(j, word);
+	return blocks < FEW_BLOCKS;
+}
+
+static bool are_off(const struct jemalloc *j)
+{
+	size_t off = 0;
+
+	for (size_t i = 0; i < j->sp->n_threads && i < MAX_OFF; i++)
+		off += has_no_cache(j, &j->sp->threads[i]);
+	return off && off == min_u64(j->sp->n_threads, MAX_OFF);
+}
+
 void je_find_caches(struct jemalloc *j)
 {
 	size_t budget = MAX_CACHES, n;
@@ -166,6 +212,7 @@ void je_find_caches(struct jemalloc *j)
 	for (size_t i = 0; i < n; i++)
 		follow_ring(j, first[i], &budget);
 	free(first);
+	j->caches_off = !n && are_off(j);
 }
 
 /* ---- base blocks ---- */

@@ -340,7 +340,7 @@ static void check(struct walk *w)
 {
 	const struct jemalloc *j = w->j;
 
-	if (!j->n_caches) {
+	if (!j->n_caches && !j->caches_off) {
 		heap_note(w->heap, "jemalloc-caches", HEAP_NO_ARENA, j->root,
 			  0, "no thread cache was found: if they are on, "
 			  "free blocks in them count as in use");
