@@ -713,6 +713,9 @@ static void say_extent(struct str *s, const struct damage_at *a,
 	case EXTENT_FOREIGN:
 		str_printf(s, "inside %s, but not malloc's", arena);
 		break;
+	case EXTENT_RUNTIME:
+		str_printf(s, "in the heap of %s, which is not walked", arena);
+		break;
 	default:
 		str_printf(s, "in a part of %s that was not decoded", arena);
 		break;

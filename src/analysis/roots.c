@@ -149,7 +149,8 @@ static bool classify(struct sweep *s, const struct seg *seg, vaddr addr,
 		ret->kind = x->kind == EXTENT_UNDECODED ? ROOT_UNDECODED
 							: ROOT_ANONYMOUS;
 		return x->kind == EXTENT_UNDECODED ||
-		       x->kind == EXTENT_FOREIGN;
+		       x->kind == EXTENT_FOREIGN ||
+		       x->kind == EXTENT_RUNTIME;
 	}
 	if (stack) {
 		ret->kind = stack_kind(s, addr, stack);

@@ -282,6 +282,23 @@ static const struct where_map *largest_map(const struct where *w,
 	return best;
 }
 
+static void rule_runtime(struct judge *j)
+{
+	const struct heap *h = j->in->heap;
+	uint64_t bytes = j->in->where->row[WHERE_RUNTIME].stored;
+	const struct arena *most = NULL;
+
+	for (size_t i = 0; i < h->n_arenas; i++)
+		if (h->arenas[i].runtime_bytes && (!most ||
+		    h->arenas[i].runtime_bytes > most->runtime_bytes))
+			most = &h->arenas[i];
+	if (most && is_much(j, bytes))
+		standout_add(j->s, "runtime", bytes,
+			     "%s is the heap of a language runtime, %s, which "
+			     "is not walked: its own tools can look into it.",
+			     size(bytes).text, most->name);
+}
+
 static void rule_anonymous(struct judge *j)
 {
 	const struct where *w = j->in->where;
@@ -667,9 +684,9 @@ void standout_init(struct standout *s, const struct standout_input *in)
 {
 	static void (*const rules[])(struct judge *) = {
 		rule_damage, rule_undecoded, rule_trimmable, rule_release,
-		rule_pinned, rule_anonymous, rule_cached, rule_arenas,
-		rule_stacks, rule_data, rule_untouched, rule_swapped,
-		rule_one_size,
+		rule_pinned, rule_runtime, rule_anonymous, rule_cached,
+		rule_arenas, rule_stacks, rule_data, rule_untouched,
+		rule_swapped, rule_one_size,
 	};
 	struct judge j = { .s = s, .in = in, .total = in->where->total.stored };
 

@@ -86,6 +86,7 @@ static const struct {
 	[WHERE_DEAD_STACKS] = { "dead_stacks",
 				"stacks of threads that are gone" },
 	[WHERE_DATA] = { "data", "program and library data" },
+	[WHERE_RUNTIME] = { "runtime", "runtime heap, not walked" },
 	[WHERE_ANONYMOUS] = { "anonymous", "other anonymous mappings" },
 	[WHERE_UNDECODED] = { "undecoded", "not decoded" },
 };
@@ -124,6 +125,8 @@ static enum where_row row_of_extent(enum extent_kind kind)
 		return WHERE_ANONYMOUS;
 	case EXTENT_UNDECODED:
 		return WHERE_UNDECODED;
+	case EXTENT_RUNTIME:
+		return WHERE_RUNTIME;
 	default:
 		return WHERE_USED;
 	}

@@ -31,10 +31,11 @@ enum where_row {
 	WHERE_STACKS,		/* of living threads */
 	WHERE_DEAD_STACKS,	/* of threads that are gone */
 	WHERE_DATA,		/* of the program and its libraries */
+	WHERE_RUNTIME,		/* of a language runtime, not walked */
 	WHERE_ANONYMOUS,	/* none of the above */
 	WHERE_UNDECODED,	/* of a heap, but damaged or not in the file */
 };
-enum { WHERE_ROWS = 9 };
+enum { WHERE_ROWS = 10 };
 
 struct where_amount {
 	uint64_t bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "corewalk/alloc.h"
+#include "corewalk/runtime.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -76,6 +77,8 @@ bool alloc_walk(struct space *sp, const struct allocator *only, bool force,
 		if (!only || allocators[i] == only)
 			found |= try_allocator(sp, allocators[i], force, heap,
 					       progress, &misses);
+	if (!only)
+		runtime_find(sp, heap);
 	heap_finish(heap);
 	if (found)
 		return true;

@@ -456,6 +456,9 @@ static void tally(struct heap *h, const struct heap_extent *x)
 	case EXTENT_UNDECODED:
 		a->undecoded_bytes += bytes;
 		break;
+	case EXTENT_RUNTIME:
+		a->runtime_bytes += bytes;
+		break;
 	}
 }
 
@@ -465,7 +468,8 @@ static void check_sums(struct heap *h)
 	for (size_t i = 0; i < h->n_arenas; i++) {
 		const struct arena *a = &h->arenas[i];
 		uint64_t sum = a->mmapped.bytes + a->overhead_bytes +
-			a->foreign_bytes + a->undecoded_bytes;
+			a->foreign_bytes + a->undecoded_bytes +
+			a->runtime_bytes;
 
 		for (int s = 0; s < BLOCK_STATES; s++)
 			sum += a->state[s].bytes;

@@ -50,6 +50,7 @@ enum extent_kind {
 	EXTENT_OVERHEAD,	/* arena headers, alignment, unused tail */
 	EXTENT_FOREIGN,		/* inside a heap, but somebody else's */
 	EXTENT_UNDECODED,	/* damaged or not in the file */
+	EXTENT_RUNTIME,		/* a language runtime's, not walked */
 };
 
 struct heap_extent {
@@ -97,6 +98,7 @@ struct arena {
 	uint64_t overhead_bytes;	/* EXTENT_OVERHEAD */
 	uint64_t foreign_bytes;
 	uint64_t undecoded_bytes;
+	uint64_t runtime_bytes;
 	uint64_t extent_bytes;	/* sum of its extents */
 	uint64_t trimmable_bytes;	/* what a trim call would give back */
 };

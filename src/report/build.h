@@ -122,7 +122,7 @@ size_t count_missing(const struct space *sp);
 /* Used, free and so on of some arenas together. */
 struct heap_sum {
 	uint64_t mapped, used, free, cached, fast, overhead, foreign;
-	uint64_t undecoded, mmapped, trimmable;
+	uint64_t undecoded, mmapped, trimmable, runtime;
 	uint64_t used_blocks, free_blocks, cached_blocks, mmapped_blocks;
 	uint64_t fast_blocks;
 };

@@ -50,6 +50,7 @@ static void set_extent(struct table *t, const struct heap *h,
 		[EXTENT_OVERHEAD] = "the allocator's own",
 		[EXTENT_FOREIGN] = "inside a heap, but somebody else's",
 		[EXTENT_UNDECODED] = "not decoded",
+		[EXTENT_RUNTIME] = "a runtime's heap, not walked",
 	};
 
 	table_printf(t, T_EXTENT, "0x%" PRIx64 " to 0x%" PRIx64 ", %s",

@@ -36,6 +36,7 @@ void sum_arena(struct heap_sum *sum, const struct arena *a)
 	sum->overhead += a->state[BLOCK_OVERHEAD].bytes + a->overhead_bytes;
 	sum->foreign += a->foreign_bytes;
 	sum->undecoded += a->undecoded_bytes;
+	sum->runtime += a->runtime_bytes;
 	sum->mapped += a->extent_bytes;
 	sum->trimmable += a->trimmable_bytes;
 }
@@ -299,7 +300,7 @@ enum {
 	L_NAME, L_VERSION, L_ARENAS, L_EVIDENCE, L_USED, L_FREE, L_OVERHEAD,
 	L_USED_BLOCKS, L_CACHED, L_FAST, L_FOREIGN, L_UNDECODED, L_MAPPED,
 	L_TRIMMABLE, L_MMAPPED, L_MMAPPED_BLOCKS, L_FREE_BLOCKS,
-	L_CLAIMED, L_CLAIMED_BLOCKS, L_COLUMNS
+	L_CLAIMED, L_CLAIMED_BLOCKS, L_RUNTIME, L_COLUMNS
 };
 
 static const struct column allocator_columns[L_COLUMNS] = {
@@ -325,6 +326,7 @@ static const struct column allocator_columns[L_COLUMNS] = {
 			     "malloc counts as mmapped", BYTES),
 	[L_CLAIMED_BLOCKS] = COLUMN("mmapped_claimed_blocks",
 				    "malloc counts, blocks", COUNT),
+	[L_RUNTIME] = COLUMN("runtime_bytes", "not walked", BYTES),
 };
 
 static struct heap_sum sum_allocator(const struct heap *h, size_t allocator,
@@ -353,6 +355,11 @@ static void add_allocator(struct table *t, const struct heap *h, size_t i)
 	table_set_text(t, L_VERSION, a->version);
 	table_set(t, L_ARENAS, arenas);
 	table_set_text(t, L_EVIDENCE, a->evidence);
+	table_set(t, L_MAPPED, sum.mapped);
+	if (sum.runtime) {
+		table_set(t, L_RUNTIME, sum.runtime);
+		return;
+	}
 	table_set(t, L_USED, sum.used);
 	table_set(t, L_FREE, sum.free);
 	table_set(t, L_OVERHEAD, sum.overhead);
@@ -361,7 +368,6 @@ static void add_allocator(struct table *t, const struct heap *h, size_t i)
 	table_set(t, L_FAST, sum.fast);
 	table_set(t, L_FOREIGN, sum.foreign);
 	table_set(t, L_UNDECODED, sum.undecoded);
-	table_set(t, L_MAPPED, sum.mapped);
 	table_set(t, L_TRIMMABLE, sum.trimmable);
 	table_set(t, L_MMAPPED, sum.mmapped);
 	table_set(t, L_MMAPPED_BLOCKS, sum.mmapped_blocks);

@@ -125,7 +125,8 @@ static void must_sum(const struct heap *h)
 	for (size_t i = 0; i < h->n_arenas; i++) {
 		const struct arena *a = &h->arenas[i];
 		uint64_t sum = a->mmapped.bytes + a->overhead_bytes +
-			a->foreign_bytes + a->undecoded_bytes;
+			a->foreign_bytes + a->undecoded_bytes +
+			a->runtime_bytes;
 
 		for (int s = 0; s < BLOCK_STATES; s++)
 			sum += a->state[s].bytes;

@@ -159,6 +159,7 @@ documents() {
 		echo search.rows.type
 		printf '%s\n' types.object_bytes
 		printf 'records.rows.%s\n' record_bytes records
+		echo allocators.runtime_bytes
 		# Nor has it an allocator with spans: tests/sh/tcmalloc.sh.
 		printf '%s\n' free_levels releases spans spans_held_by
 		printf 'free_levels.%s\n' allocator span_bytes cache_bytes \
