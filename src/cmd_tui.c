@@ -77,6 +77,7 @@ static const struct option_group groups[] = {
 struct run {
 	struct args args;
 	bool color, utf8;
+	bool cancelled;		/* what was computed for a page */
 	int w, h;
 	const struct allocator *allocator;
 	struct progress progress;
@@ -99,11 +100,28 @@ static bool is_small(const struct run *run)
 	       SUBJECT_REACH_FREELY;
 }
 
+static bool may_compute(struct run *run)
+{
+	if (!run->cancelled)
+		run->cancelled = !tui_may_compute(&run->tui);
+	return !run->cancelled;
+}
+
+/* Was what the page needs cancelled?  Then there is no page. */
+static bool went_through(struct run *run, struct err *err)
+{
+	bool cancelled = run->cancelled;
+
+	run->cancelled = false;
+	progress_phase(&run->progress, NULL);
+	return !cancelled || err_set(err, ERR_USAGE, "cancelled");
+}
+
 static void want_reach(struct run *run)
 {
 	struct report_input *in = &run->subject.input;
 
-	if (in->reach || in->reach_refused)
+	if (in->reach || in->reach_refused || !may_compute(run))
 		return;
 	in->no_reach = NULL;
 	subject_reach(&run->subject, true, &run->progress);
@@ -114,7 +132,7 @@ static void want_types(struct run *run)
 {
 	struct subject *s = &run->subject;
 
-	if (s->input.typed || s->input.census_refused)
+	if (s->input.typed || s->input.census_refused || !may_compute(run))
 		return;
 	if (s->input.census)
 		census_fini(&s->census);
@@ -125,7 +143,7 @@ static void want_types(struct run *run)
 static void want_retain(struct run *run)
 {
 	want_reach(run);
-	if (!run->subject.input.retain)
+	if (!run->subject.input.retain && may_compute(run))
 		subject_retain(&run->subject, &run->progress);
 }
 
@@ -141,11 +159,11 @@ static void want(struct run *run, unsigned sections)
 		want_retain(run);
 	if (WANTS(SECTION_RETAINERS) && is_small(run))
 		want_types(run);
-	if (WANTS(SECTION_THREADS) && !s->input.backtraces)
+	if (WANTS(SECTION_THREADS) && !s->input.backtraces &&
+	    may_compute(run))
 		subject_backtraces(s, &run->progress);
-	if (WANTS(SECTION_STRINGS) && !s->input.strings)
+	if (WANTS(SECTION_STRINGS) && !s->input.strings && may_compute(run))
 		subject_strings(s, true, &run->progress);
-	progress_phase(&run->progress, NULL);
 }
 
 static void look_at(struct run *run, vaddr at)
@@ -164,6 +182,8 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 
 	if (!r->options->glance)
 		want(run, r->options->sections);
+	if (!went_through(run, err))
+		return false;
 	if (r->options->sections >> SECTION_AT & 1)
 		look_at(run, at);
 	return report_build(r, &run->subject.input, err);
@@ -191,7 +211,8 @@ static void picture(void *context, vaddr from, uint64_t size,
  * large heap what is known already, so that it is there at once.
  */
 static const struct report_input *list_blocks(void *context,
-					      const char *expr)
+					      const char *expr,
+					      struct err *ret_err)
 {
 	struct run *run = context;
 	struct filter filter;
@@ -201,6 +222,8 @@ static const struct report_input *list_blocks(void *context,
 
 	if (is_small(run))
 		want_types(run);
+	else
+		may_compute(run);
 	if (*expr && filter_compile(&filter, "filter", expr, columns, n,
 				    &err)) {
 		if (blocks_want_types(&filter))
@@ -211,8 +234,7 @@ static const struct report_input *list_blocks(void *context,
 			want_reach(run);
 		filter_fini(&filter);
 	}
-	progress_phase(&run->progress, NULL);
-	return &run->subject.input;
+	return went_through(run, ret_err) ? &run->subject.input : NULL;
 }
 
 /* ---- from the command line to a screen ---- */

@@ -53,6 +53,8 @@ struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 		p->options.rows = t->source->first_rows;
 	if (!t->source->build(t->source->context, &p->report, at, &err))
 		return refuse(t, p, &err);
+	/* What was being computed. */
+	str_clear(&t->message);
 	tui_lay_out(t, p);
 	return p;
 }
@@ -62,11 +64,12 @@ struct page *tui_make_blocks(struct tui *t, const char *filter)
 	struct page *p = tui_new_page(t, "Blocks", 0);
 	struct err err = { .kind = ERR_NONE };
 	const struct report_input *in =
-		t->source->blocks(t->source->context, filter);
+		t->source->blocks(t->source->context, filter, &err);
 
 	str_adds(&p->filter, filter);
-	if (!page_list_blocks(p, in, &err))
+	if (!in || !page_list_blocks(p, in, &err))
 		return refuse(t, p, &err);
+	str_clear(&t->message);
 	tui_lay_out(t, p);
 	return p;
 }
@@ -463,10 +466,8 @@ static void export(struct tui *t, const char *path)
 		return;
 	}
 	if (p->is_blocks)
-		blocks_write(t->source->blocks(t->source->context,
-					       p->filter.text),
-			     p->filter.len ? &p->compiled : NULL, UINT64_MAX,
-			     format, &o);
+		blocks_write(p->from, p->filter.len ? &p->compiled : NULL,
+			     UINT64_MAX, format, &o);
 	else if (p->options.sections)
 		ok = write_sections(t, p, &o, format, &err);
 	else

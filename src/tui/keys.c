@@ -44,7 +44,7 @@ const struct key keys[] = {
 	{ { '?', KEY_HELP_PAGE }, "? F1", "this help", DO_HELP, "LEAVE" },
 	{ { 'q' }, "q", "close, back, at the top quit", DO_QUIT, NULL },
 	{ { 'Q' }, "Q", "quit at once", DO_LEAVE, NULL },
-	{ { KEY_CTRL_C }, "Ctrl-C", "quit, also while computing",
+	{ { KEY_CTRL_C }, "Ctrl-C", "end what is computed, else quit",
 	  DO_INTERRUPT, NULL },
 };
 const size_t n_keys = countof(keys);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "tui/keys.h"
+#include "tui/undo.h"
 
 /* The names of curses' keys are ours to translate, and nobody else's. */
 static const struct {
@@ -60,6 +61,7 @@ static void on_deadly(int sig)
 
 static void on_interrupt(int sig)
 {
+	undo_on_interrupt();
 	interrupted = 1;
 	if (is_busy)
 		on_deadly(sig);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "tui/keys.h"
 #include "tui/term.h"
+#include "tui/undo.h"
 
 void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
 	      int w, int h)
@@ -170,6 +171,10 @@ static void sort_page(struct tui *t, bool reverse)
 	column = reverse ? part->sort < 0 ? page_next_column(part)
 					  : part->sort
 			 : page_next_column(part);
+	if (p->is_blocks && !tui_may_compute(t)) {
+		tui_say(t, true, "cancelled");
+		return;
+	}
 	page_sort(p, column, reverse && !part->reverse, &look);
 	tui_drop_side(t);
 	tui_say(t, false, "sorted by %s%s", part->table->columns[column].key,
@@ -345,8 +350,19 @@ void tui_resize(struct tui *t, int w, int h)
 	tui_draw(t);
 }
 
+bool tui_may_compute(struct tui *t)
+{
+	bool cancelled = false;
+
+	if (t->interactive)
+		undo_point(&cancelled);
+	t->redraw |= cancelled;
+	return !cancelled;
+}
+
 void tui_loop(struct tui *t)
 {
+	t->interactive = true;
 	tui_draw(t);
 	while (!t->done) {
 		int key;
@@ -360,9 +376,8 @@ void tui_loop(struct tui *t)
 			term_size(&w, &h);
 			tui_resize(t, w, h);
 		} else {
-			term_busy(true);
 			tui_key(t, key);
-			term_busy(false);
+			undo_done();
 		}
 	}
 }

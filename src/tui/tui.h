@@ -44,7 +44,8 @@ struct tui_source {
 	/* The keys that matter on a page; NULL: those of all pages. */
 	const char *(*foot)(void *context, const struct page *p);
 	/* What blocks can be listed from, with what a filter asks for. */
-	const struct report_input *(*blocks)(void *context, const char *filter);
+	const struct report_input *(*blocks)(void *context, const char *filter,
+					     struct err *err);
 };
 
 enum { TUI_DEPTH = 64, TUI_VIEWS = 9, TUI_SPLIT = 110 };
@@ -75,6 +76,7 @@ struct tui {
 	struct heat *kept;		/* owned; the largest that was beside */
 	bool exact, no_bars, utf8;
 	bool residency;			/* pictures show it */
+	bool interactive;		/* not from a script */
 	bool redraw;			/* all of it */
 	uint64_t slowest_us;		/* of a script's keys */
 	bool done;
@@ -107,6 +109,12 @@ bool tui_script(struct tui *t, const char *path, struct out *o,
 
 /* Keys from the terminal, which is open, until the end. */
 void tui_loop(struct tui *t);
+
+/*
+ * Before what takes long: Ctrl-C ends it, and then this is false.  Until the
+ * end of the key.
+ */
+bool tui_may_compute(struct tui *t);
 
 /* actions.c: for tui_key() */
 void tui_run_prompt(struct tui *t);

@@ -415,7 +415,30 @@ killed_by() {
 ok "terminated, the terminal is as it was" killed_by TERM 143
 ok "hung up" killed_by HUP 129
 ok "aborted" killed_by ABRT 134
+ok "a fault" killed_by SEGV 139
+ok "quit" killed_by QUIT 131
 ok "interrupted" killed_by INT 0
+# Once something was computed, another process is the browser.
+killed_later() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	until_true browser || return 1
+	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
+	child=${child% }
+	[ -n "$(cat "/proc/$child/task/$child/children")" ] || return 1
+	kill -"$1" $child && wait_for "status $2" && restored
+}
+ok "terminated later" killed_later TERM 143
+ok "a fault later" killed_later SEGV 139
+# The shell has the terminal in between.
+stopped() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
+	$T send-keys -t s C-z && wait_for 'status 148' && restored || return 1
+	$T send-keys -t s fg Enter && wait_for '^ > . g_sessions' || return 1
+	$T send-keys -t s 2 && wait_for 'SIZE CLASSES' || return 1
+	$T send-keys -t s Q && wait_for '^ready.$'
+}
+ok "stopped, and gone on with" stopped
 resized() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
 	for size in '20 5' '120 40' '61 16' '200 60' '80 24'; do
