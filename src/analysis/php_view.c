@@ -94,9 +94,8 @@ static void held_init(struct held *held, struct php_graph *g)
 	AUTO_FREE uint64_t *bytes = NULL;
 	struct dominate tree;
 	struct dominate_graph dg = {
-		.n = (uint32_t)g->n, .off = g->off, .dst = g->dst,
+		.n = (uint32_t)g->n,
 		.n_groups = (uint32_t)g->n_roots, .group_off = groups,
-		.group_dst = g->root_dst,
 	};
 
 	for (size_t i = 0; i < g->n_roots; i++) {
@@ -105,6 +104,13 @@ static void held_init(struct held *held, struct php_graph *g)
 	}
 	groups[g->n_roots] = (uint32_t)g->n_root_dst;
 	MEM_PUSH(g->off, g->n_off, g->cap_off) = (uint32_t)g->n_dst;
+	/* No list is NULL, if nothing refers to anything. */
+	g->dst = mem_grow(g->dst, g->n_dst, &g->cap_dst, sizeof(*g->dst));
+	g->root_dst = mem_grow(g->root_dst, g->n_root_dst, &g->cap_root_dst,
+			       sizeof(*g->root_dst));
+	dg.off = g->off;
+	dg.dst = g->dst;
+	dg.group_dst = g->root_dst;
 	dominate_init(&tree, &dg);
 	held->nodes = mem_zalloc((g->n + 1) * sizeof(*held->nodes));
 	held->above = mem_zalloc((g->n + 1) * sizeof(*held->above));

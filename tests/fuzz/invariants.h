@@ -40,6 +40,7 @@ static void must_fail(const char *file, int line, const char *what,
 	abort();
 }
 
+#include "fuzz/php.h"
 #include "fuzz/repeats.h"
 
 /* Extents are sorted, apart and not empty; arenas are those of the heap. */
@@ -239,6 +240,7 @@ static bool walk_and_check(struct space *sp, struct heap *h)
 	must_be_caches(h);
 	run_analyses(sp, h);
 	must_be_types(sp, h);
+	must_be_php(sp, h);
 	if (all_of_it)
 		must_repeat(sp, h);
 	return found;

@@ -134,6 +134,17 @@ grown() {
 }
 ok "what grew between two cores" grown
 
+# Damaged cores of it: see tests/fuzz/mutate.c.
+mutated() {
+	make_core core $PHP $modules "$programs/kinds.php" || return 1
+	nice "$BUILD/tests/fuzz/mutate" -n "${PHP_MUTATIONS:-30}" -m 512 core
+}
+if [ -x "$BUILD/tests/fuzz/mutate" ]; then
+	ok "damaged cores" mutated
+else
+	skip "damaged cores" "tests/fuzz/mutate is not built"
+fi
+
 # The first list of keys is of a core with all tables in it.
 same_keys() {
 	jq -r 'to_entries[] | select(.key | startswith("php")) |
