@@ -18,7 +18,9 @@ enum {
 	MIN_REFUSED = 16,	/* of what no layout explains; else chance */
 	MAX_CANDIDATES = 128,
 	PIECE = 256,		/* of a node that may be none */
-	VOTE_BUDGET = 64 << 20,	/* bytes read for the votes of a module */
+	VOTE_BUDGET = 64 << 20,	/* bytes read of a module for votes */
+	LOOK_BUDGET = 256 << 20,	/* and of what its words lead to */
+	MAX_MID_BITS = 12,
 	SPAN_WORDS = 5,		/* of a span that may be none */
 };
 
@@ -35,13 +37,26 @@ static const struct shape {
 	{ 15, 0, { 13, 12, 15, 18 } },
 };
 
+/* Bytes of its smallest root. */
+static uint64_t shape_root(const struct shape *s)
+{
+	unsigned shift = s->shifts[0];
+
+	for (int i = 1; i < 4 && s->shifts[i]; i++)
+		if (s->shifts[i] > shift)
+			shift = s->shifts[i];
+	return UINT64_C(8) << (ADDRESS_BITS - shift - s->leaf_bits -
+			       s->mid_bits);
+}
+
 struct finder {
 	struct space *sp;
 	vaddr lo, hi;
 	struct gtc_map all[MAX_CANDIDATES];
 	size_t n, oldest;
 	struct words outer, mids, leaf;
-	uint64_t budget, mid_budget, leaf_budget;
+	uint64_t budget, mid_budget;
+	uint64_t leaf_budget[2];	/* of leaves below a middle, of others */
 };
 
 static uint64_t mask(unsigned bits)
@@ -131,7 +146,7 @@ static void try_leaf(struct finder *f, const struct shape *shape, vaddr at,
 		if (!space_mapped(f->sp, leaf, end - leaf))
 			continue;
 		words_init(&f->leaf, f->sp, entries, end, PIECE,
-			   &f->leaf_budget);
+			   &f->leaf_budget[!shape->mid_bits]);
 		for (int n = 0; n < TRIED_ENTRIES && bad < BAD_ENTRIES &&
 		     votes < ENOUGH_VOTES &&
 		     words_next(&f->leaf, &addr, &word); n++) {
@@ -150,27 +165,38 @@ static void try_leaf(struct finder *f, const struct shape *shape, vaddr at,
 	}
 }
 
-/* Does the word at lead to leaves? */
-static void try_word(struct finder *f, const struct shape *shape, vaddr at,
-		     vaddr node)
+/* The leaves that a middle leads to; none if its first words are no pointers. */
+static size_t read_leaves(struct finder *f, vaddr node, vaddr *leaves,
+			  uint64_t *index)
 {
+	size_t n = 0;
 	vaddr addr;
-	uint64_t leaf;
 
-	if (!shape->mid_bits) {
-		try_leaf(f, shape, at, 0, node);
-		return;
-	}
-	if (!space_mapped(f->sp, node, UINT64_C(8) << shape->mid_bits))
-		return;
-	words_init(&f->mids, f->sp, node,
-		   node + (UINT64_C(8) << shape->mid_bits), PIECE,
-		   &f->mid_budget);
-	for (int i = 0; i < TRIED_LEAVES &&
-	     words_next(&f->mids, &addr, &leaf); i++) {
-		if (!plausible(f, leaf))
+	words_init(&f->mids, f->sp, node, node + (UINT64_C(8) << MAX_MID_BITS),
+		   PIECE, &f->mid_budget);
+	while (n < TRIED_LEAVES && words_next(&f->mids, &addr, &leaves[n])) {
+		if (!plausible(f, leaves[n]))
 			break;
-		try_leaf(f, shape, at, (addr - node) / 8, leaf);
+		index[n++] = (addr - node) / 8;
+	}
+	return n;
+}
+
+/* Does the word at lead to leaves? */
+static void try_word(struct finder *f, vaddr at, vaddr node)
+{
+	vaddr leaves[TRIED_LEAVES];
+	uint64_t index[TRIED_LEAVES];
+	size_t n = read_leaves(f, node, leaves, index);
+
+	for (size_t i = 0; i < countof(shapes); i++) {
+		const struct shape *shape = &shapes[i];
+
+		if (!shape->mid_bits && f->hi - f->lo >= shape_root(shape))
+			try_leaf(f, shape, at, 0, node);
+		for (size_t k = 0; k < n && shape->mid_bits; k++)
+			if (index[k] >> shape->mid_bits == 0)
+				try_leaf(f, shape, at, index[k], leaves[k]);
 	}
 }
 
@@ -180,12 +206,12 @@ static void collect_votes(struct finder *f)
 	uint64_t word, last = 0;
 
 	f->n = f->oldest = 0;
-	f->budget = f->mid_budget = f->leaf_budget = VOTE_BUDGET;
+	f->budget = VOTE_BUDGET;
+	f->mid_budget = f->leaf_budget[0] = f->leaf_budget[1] = LOOK_BUDGET;
 	words_init(&f->outer, f->sp, f->lo, f->hi, WORDS_BUFFER, &f->budget);
 	while (words_next(&f->outer, &at, &word)) {
 		if (word != last && plausible(f, word))
-			for (size_t i = 0; i < countof(shapes); i++)
-				try_word(f, &shapes[i], at, word);
+			try_word(f, at, word);
 		last = word;
 	}
 }
