@@ -45,7 +45,7 @@ static void gtc_probe(struct space *sp, struct sighting *ret)
 {
 	struct gtc_sighting *s = mem_zalloc(sizeof(*s));
 
-	s->n = gtc_find(sp, &s->all);
+	s->n = gtc_find(sp, &s->all, ret->text, sizeof(ret->text));
 	ret->priv = s;
 	ret->score = s->n ? 100 : 0;
 }
@@ -91,9 +91,13 @@ static char *evidence_text(const struct gtcmalloc *t)
 		str_printf(&s, "; not walked: %s", t->why);
 		return str_take(&s);
 	}
-	str_printf(&s, ", the layout of %s explains all but %zu, each other "
-		   "fails on %zu or more", t->layout->era, t->n_faults,
-		   t->rival_faults);
+	str_printf(&s, ", the layout of %s explains all but %zu",
+		   t->layout->era, t->n_faults);
+	if (t->rival_faults > t->n_faults)
+		str_printf(&s, ", each other fails on %zu or more",
+			   t->rival_faults);
+	else
+		str_printf(&s, " and more sampled blocks than any other");
 	if (t->n_classes)
 		str_printf(&s, "; %u size classes, transfer caches%s",
 			   t->n_classes, t->transfer ? "" : " not found");

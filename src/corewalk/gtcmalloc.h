@@ -45,7 +45,8 @@ struct gtc_layout {
 
 enum gtc_pages {
 	GTC_PAGES_NEXT,		/* the word behind the first page */
-	GTC_PAGES_LOW6,		/* its low 6 bits, all of it if large */
+	GTC_PAGES_LOW6,		/* the same; below 64 unless it is large */
+	GTC_PAGES_LOW6_TIME,	/* its low 6 bits, all of it if large */
 	GTC_PAGES_LOW6_LIST,	/* its low 6 bits, the list's word if large */
 	GTC_PAGES_HIGH6,	/* bits 38 to 43 of first, the list's word */
 };
@@ -106,7 +107,6 @@ struct gtcmalloc {
 	size_t n_huge, cap_huge;
 	size_t n_faults;	/* spans that the layout does not explain */
 	size_t rival_faults;	/* of the next best one */
-	const char *rival_era;
 
 	uint32_t size[GTC_MAX_CLASSES];	/* 0: no such class */
 	vaddr sizes;		/* the table; 0: not found */
@@ -128,8 +128,12 @@ struct gtcmalloc {
 	const struct gtc_record *record;	/* NULL: none could be read */
 };
 
-/* All instances: one a module.  The caller frees them with gtc_free(). */
-size_t gtc_find(struct space *sp, struct gtcmalloc **ret);
+/*
+ * All instances: one a module.  The caller frees them with gtc_free(); near
+ * says how far the last candidate came that is none.
+ */
+size_t gtc_find(struct space *sp, struct gtcmalloc **ret, char *near,
+		size_t near_size);
 void gtc_free(struct gtcmalloc *all, size_t n);
 
 /* The first address behind the page map's entry of page. */

@@ -7,6 +7,9 @@
  */
 #include "corewalk/gtcmalloc.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "corewalk/words.h"
 
@@ -338,8 +341,10 @@ static bool find_in(struct finder *f, struct gtcmalloc *t)
 	t->lo = f->lo;
 	t->hi = f->hi;
 	t->map = *best;
-	read_map(t);
 	gtc_find_sizes(t);
+	if (!t->sizes)
+		return false;
+	read_map(t);
 	gtc_elect(t);
 	if (t->layout) {
 		gtc_find_central(t);
@@ -348,7 +353,16 @@ static bool find_in(struct finder *f, struct gtcmalloc *t)
 	return t->layout || t->map.votes >= MIN_REFUSED;
 }
 
-size_t gtc_find(struct space *sp, struct gtcmalloc **ret)
+static void say_near(const struct gtcmalloc *t, char *near, size_t size)
+{
+	if (t->map.votes)
+		snprintf(near, size, "0x%" PRIx64 " is like a page map, %u "
+			 "entries fit, but %s", t->map.root, t->map.votes,
+			 t->sizes ? t->why : "there are no size classes");
+}
+
+size_t gtc_find(struct space *sp, struct gtcmalloc **ret, char *near,
+		size_t near_size)
 {
 	struct finder *f = mem_zalloc(sizeof(*f));
 	struct gtcmalloc *all = NULL, t;
@@ -362,6 +376,7 @@ size_t gtc_find(struct space *sp, struct gtcmalloc **ret)
 		while (words_module_range(sp, m, &seg, &f->lo, &f->hi)) {
 			t = (struct gtcmalloc){ .module = m };
 			if (!find_in(f, &t)) {
+				say_near(&t, near, near_size);
 				drop(&t);
 				continue;
 			}

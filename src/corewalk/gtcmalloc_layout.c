@@ -56,7 +56,7 @@ static const struct gtc_layout layouts[] = {
 	  .sampled_bit = 25 },
 	{ "July 2026", .embed = 16, .freelist = 18,
 	  .allocated = 20, .cache_mask = 255, .first = 24,
-	  .pages = GTC_PAGES_LOW6, .list = 40, .list_bytes = 24,
+	  .pages = GTC_PAGES_LOW6_TIME, .list = 40, .list_bytes = 24,
 	  .bitmap_bits = 192, .record = 40, .large_bit = 24,
 	  .sampled_bit = 25 },
 	{ "end of July 2026", .embed = 16, .freelist = 18,
@@ -101,8 +101,10 @@ static uint64_t count_pages(const struct gtc_layout *l, const uint8_t *raw,
 		n = whole ? list : bits(high, 3, 6);
 	else if (l->pages == GTC_PAGES_LOW6_LIST)
 		n = whole ? list : bits(next, 0, 6);
-	else
+	else if (l->pages == GTC_PAGES_LOW6_TIME)
 		n = whole ? next : bits(next, 0, 6);
+	else	/* Nothing else is in that word. */
+		n = whole || next < SMALL_PAGES ? next : 0;
 	return large && n < SMALL_PAGES ? 0 : n;
 }
 
@@ -259,6 +261,7 @@ bool gtc_span_free(const struct gtcmalloc *t, const struct gtc_span *s,
 struct score {
 	const struct gtc_layout *layout;
 	size_t spans, faults;
+	size_t records;		/* of sampled blocks, that lead back */
 	uint64_t hash;		/* of all that was decoded */
 };
 
@@ -278,6 +281,7 @@ static bool explained(const struct gtcmalloc *t, struct score *score,
 	    (s->sampled && !gtc_record_fits(t, s)) ||
 	    (s->size_class && !span_free(t, score->layout, s, &x)))
 		return false;
+	score->records += s->sampled;
 	hash(score, s->bytes);
 	hash(score, s->record);
 	for (size_t i = 0; i < x.n; i++)
@@ -330,10 +334,7 @@ static void keep_spans(struct gtcmalloc *t)
 static void refuse(struct gtcmalloc *t, const struct score *best,
 		   const struct score *rival)
 {
-	if (!t->sizes)
-		snprintf(t->why, sizeof(t->why),
-			 "its table of size classes was not found");
-	else if (best->faults == rival->faults && best->hash != rival->hash)
+	if (best->faults == rival->faults && best->hash != rival->hash)
 		snprintf(t->why, sizeof(t->why), "the layouts of %s and of %s "
 			 "explain its spans equally well, and differently",
 			 best->layout->era, rival->layout->era);
@@ -348,6 +349,13 @@ static bool good(const struct score *s)
 	return s->layout && s->faults <= s->spans / TOLERATED;
 }
 
+/* That a record leads back is no chance: it was found where it should be. */
+static bool better(const struct score *a, const struct score *b)
+{
+	return a->faults < b->faults ||
+		(a->faults == b->faults && a->records > b->records);
+}
+
 void gtc_elect(struct gtcmalloc *t)
 {
 	uint16_t *indices = mem_alloc(MAX_INDICES * sizeof(*indices));
@@ -358,10 +366,10 @@ void gtc_elect(struct gtcmalloc *t)
 
 		judge(t, &score, good(&best) ? 2 * best.faults + 1 +
 		      t->n_heads / TOLERATED : SIZE_MAX, indices);
-		if (score.faults < best.faults) {
+		if (better(&score, &best)) {
 			rival = best;
 			best = score;
-		} else if (score.faults < rival.faults &&
+		} else if (better(&score, &rival) &&
 			   (score.faults > best.faults ||
 			    score.hash != best.hash)) {
 			rival = score;
@@ -369,9 +377,9 @@ void gtc_elect(struct gtcmalloc *t)
 	}
 	free(indices);
 	t->n_faults = best.faults;
-	t->rival_faults = rival.faults;
-	t->rival_era = rival.layout->era;
-	if (!t->sizes || !good(&best) || rival.faults <= 2 * best.faults) {
+	t->rival_faults = rival.layout ? rival.faults : t->n_heads;
+	if (!good(&best) || (rival.faults <= 2 * best.faults &&
+			     rival.records >= best.records)) {
 		refuse(t, &best, &rival);
 		return;
 	}

@@ -30,6 +30,8 @@ struct walk {
 	struct heap *heap;
 	uint32_t allocator, arena;
 	uint32_t *extent;	/* owned; of each span */
+	vaddr *own;		/* owned; pages with structures, sorted */
+	size_t n_own;
 	size_t notes;
 };
 
@@ -164,6 +166,28 @@ static void find_ranges(const struct walk *w, struct ranges *ret)
 	free(huge.at);
 }
 
+/* Pages that hold parts of spans' structures and the like; owned by caller. */
+static vaddr *structures(const struct gtcmalloc *t, size_t *ret_n)
+{
+	uint64_t leaf = (8 + (uint64_t)t->map.class_bytes) << t->map.leaf_bits;
+	vaddr *at = NULL;
+	size_t n = 0, cap = 0;
+
+	for (size_t i = 0; i < t->n_spans; i++)
+		MEM_PUSH(at, n, cap) = round_down(t->spans[i].addr, PAGE);
+	for (size_t i = 0; i < t->n_caches; i++)
+		MEM_PUSH(at, n, cap) = round_down(t->caches[i], PAGE);
+	for (size_t i = 0; i < t->n_nodes; i++)
+		for (uint64_t k = 0; k < leaf; k += METADATA_STEP)
+			MEM_PUSH(at, n, cap) = round_down(t->nodes[i] + k,
+							  PAGE);
+	for (uint32_t i = 0; i < t->n_slabs; i++)
+		MEM_PUSH(at, n, cap) = round_down(t->slabs + ((vaddr)i <<
+						  t->slab_shift), PAGE);
+	*ret_n = unique(at, n);
+	return at;
+}
+
 /* ---- extents ---- */
 
 /* A span, or free pages. */
@@ -186,9 +210,25 @@ static bool in_filler(const struct walk *w, vaddr addr)
 				       sizeof(huge), compare_u64);
 }
 
+/* Is one of its own structures in [start, end)? */
+static bool has_structure(const struct walk *w, vaddr start, vaddr end)
+{
+	size_t lo = 0, hi = w->n_own;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (w->own[mid] < start)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < w->n_own && w->own[lo] < end;
+}
+
 /*
  * Free pages in [start, end): those of huge pages that are in use, and whole
- * ones that are not.
+ * ones that are not; builds of 2023 take some of these for structures.
  */
 static void add_gap(const struct walk *w, struct pieces *p, vaddr start,
 		    vaddr end, bool after_span, bool before_span)
@@ -203,7 +243,9 @@ static void add_gap(const struct walk *w, struct pieces *p, vaddr start,
 		stop = min_u64(round_down(at, HUGE_BYTES) + HUGE_BYTES, end);
 		used |= at == start && after_span && at % HUGE_BYTES;
 		used |= stop == end && before_span && end % HUGE_BYTES;
-		state = used ? BLOCK_UNSORTED : BLOCK_TOP;
+		state = used ? BLOCK_UNSORTED :
+			has_structure(w, at, stop) ? BLOCK_OVERHEAD :
+			BLOCK_TOP;
 		if (p->n > first && p->at[p->n - 1].state == state)
 			p->at[p->n - 1].end = stop;
 		else
@@ -340,27 +382,6 @@ static void add_extents(struct walk *w)
 
 /* ---- metadata ---- */
 
-static vaddr *structures(const struct gtcmalloc *t, size_t *ret_n)
-{
-	uint64_t leaf = (8 + (uint64_t)t->map.class_bytes) << t->map.leaf_bits;
-	vaddr *at = NULL;
-	size_t n = 0, cap = 0;
-
-	for (size_t i = 0; i < t->n_spans; i++)
-		MEM_PUSH(at, n, cap) = round_down(t->spans[i].addr, PAGE);
-	for (size_t i = 0; i < t->n_caches; i++)
-		MEM_PUSH(at, n, cap) = round_down(t->caches[i], PAGE);
-	for (size_t i = 0; i < t->n_nodes; i++)
-		for (uint64_t k = 0; k < leaf; k += METADATA_STEP)
-			MEM_PUSH(at, n, cap) = round_down(t->nodes[i] + k,
-							  PAGE);
-	for (uint32_t i = 0; i < t->n_slabs; i++)
-		MEM_PUSH(at, n, cap) = round_down(t->slabs + ((vaddr)i <<
-						  t->slab_shift), PAGE);
-	*ret_n = unique(at, n);
-	return at;
-}
-
 /*
  * Pages that hold spans, the map, slabs and caches, and what lies between two
  * of them that are not far apart; in a region of its own, all of that.  Last,
@@ -368,8 +389,8 @@ static vaddr *structures(const struct gtcmalloc *t, size_t *ret_n)
  */
 static void add_metadata(struct walk *w)
 {
-	size_t n, n_extents = w->heap->n_extents;
-	vaddr *at = structures(w->t, &n);
+	size_t n = w->n_own, n_extents = w->heap->n_extents;
+	const vaddr *at = w->own;
 	struct ranges r = { 0 };
 
 	heap_sort(w->heap);
@@ -393,7 +414,6 @@ static void add_metadata(struct walk *w)
 		heap_add_rest(w->heap, w->arena, EXTENT_OVERHEAD, n_extents,
 			      r.at[i].start, r.at[i].end);
 	free(r.at);
-	free(at);
 }
 
 /* ---- free objects ---- */
@@ -607,6 +627,7 @@ void gtc_walk(struct gtcmalloc *t, struct heap *heap, uint32_t allocator,
 		.arena = arena,
 	};
 
+	w.own = structures(t, &w.n_own);
 	add_extents(&w);
 	walk_spans(&w);
 	if (t->transfer)
@@ -618,5 +639,6 @@ void gtc_walk(struct gtcmalloc *t, struct heap *heap, uint32_t allocator,
 	walk_samples(&w);
 	check(&w);
 	add_metadata(&w);
+	free(w.own);
 	free(w.extent);
 }
