@@ -142,6 +142,10 @@ static void say_heap(struct str *s, const struct report_input *in,
 	add_size(s, "", q->real, " from the kernel");
 	say_limit(s, q);
 	add_size(s, "; at its peak ", q->peak, " in use.");
+	if (!q->walked) {
+		str_adds(s, "  It waits for a request.");
+		return;
+	}
 	if (!q->found) {
 		str_adds(s, in->php->api && !in->php->known ?
 			 "  Where this release keeps its variables is not "
@@ -152,7 +156,7 @@ static void say_heap(struct str *s, const struct report_input *in,
 		return;
 	}
 	if (!q->n_running)
-		str_adds(s, "  Nothing is running: it waits for a request.");
+		str_adds(s, "  No call is running.");
 	say_collector(s, q);
 	if (q->cut)
 		str_adds(s, "  NOT ALL was looked at: there is too much of "
