@@ -258,6 +258,77 @@ static void build_total(struct report *r, const struct profiled *p)
 	estimate_set(t, T_BLOCKS, &f.blocks, -1, &used->blocks);
 }
 
+/* ---- how old ---- */
+
+enum {
+	O_AGE, O_MIN, O_SAMPLES, O_BYTES,
+	O_COLUMNS = O_BYTES + ESTIMATE_COLUMNS
+};
+
+static const struct column age_columns[O_COLUMNS] = {
+	[O_AGE] = COLUMN("age", "", TEXT, .flags = COLUMN_NO_DATA,
+			 .width = 30),
+	[O_MIN] = COLUMN("min_s", "", SECONDS, .flags = COLUMN_NO_TEXT),
+	[O_SAMPLES] = COLUMN("samples", "samples", COUNT, .width = 9),
+	ESTIMATE_OF_BYTES(O_BYTES, ESTIMATE_SHOWN, ESTIMATE_HIDDEN),
+};
+
+static const struct {
+	const char *name;
+	double from_s;
+} ages[] = {
+	{ "below 1 s", 0 }, { "1 s - 10 s", 1 }, { "10 s - 100 s", 10 },
+	{ "100 s - 1000 s", 100 }, { "1000 s - 10000 s", 1000 },
+	{ "10000 s and more", 10000 },
+};
+
+static uint32_t age_of(const struct profiled *p, const struct heap_sample *s)
+{
+	double age = (double)(p->newest_ns - s->born_ns) / 1e9;
+	uint32_t step = countof(ages) - 1;
+
+	while (step && age < ages[step].from_s)
+		step--;
+	return step;
+}
+
+/* A core has no time of its own: ages are those at the newest sample. */
+static void build_ages(struct report *r, const struct profiled *p)
+{
+	struct table *t = report_add(r, SECTION_PROFILE, "profile_ages",
+				     "BEFORE THE NEWEST SAMPLE", age_columns,
+				     O_COLUMNS);
+	struct profile_figures f;
+	struct profile by_age;
+
+	t->whole = true;
+	profile_init(&by_age, ESTIMATOR_HT);
+	for (size_t i = 0; i < p->n_parts; i++) {
+		const struct heap_profile *h = p->parts[i].profile;
+
+		for (size_t k = 0; k < h->n && p->rate; k++) {
+			struct sample s = profiled_sample(&p->parts[i], k);
+
+			if (h->samples[k].born_ns)
+				profile_add(&by_age,
+					    age_of(p, &h->samples[k]), &s);
+		}
+	}
+	for (uint32_t i = 0; i < countof(ages); i++) {
+		const struct profile_row *row = profile_find(&by_age, i);
+
+		if (!row)
+			continue;
+		profile_get(row, VIEW_LIVE, &f);
+		table_row(t);
+		table_set_text(t, O_AGE, ages[i].name);
+		table_set_real(t, O_MIN, ages[i].from_s);
+		table_set(t, O_SAMPLES, f.bytes.n);
+		estimate_set(t, O_BYTES, &f.bytes, (double)p->rate, NULL);
+	}
+	profile_fini(&by_age);
+}
+
 /* ---- who made it grow ---- */
 
 enum { G_SITE, G_BYTES, G_SHARE, G_TIMES, G_COLUMNS };
@@ -381,6 +452,7 @@ void build_profile(struct report *r, const struct report_input *in)
 				       &p->classes, &p->exact, p->rate);
 		t->more = "other sizes";
 	}
+	build_ages(r, p);
 	build_growth_sites(r, p);
 	build_profile_stacks(r, p);
 }

@@ -22,14 +22,17 @@ struct by_stack {
 static int compare_stacks(const void *a, const void *b)
 {
 	const struct by_stack *x = a, *y = b;
-	const vaddr *p = x->profile->pcs + x->sample->pc;
-	const vaddr *q = y->profile->pcs + y->sample->pc;
+	const vaddr *p = x->profile->pcs, *q = y->profile->pcs;
 	uint32_t n = x->sample->depth, m = y->sample->depth;
 
 	/* The outermost first: then neighbours share most. */
-	for (uint32_t i = 1; i <= n && i <= m; i++)
-		if (p[n - i] != q[m - i])
-			return p[n - i] < q[m - i] ? -1 : 1;
+	for (uint32_t i = 1; i <= n && i <= m; i++) {
+		vaddr u = p[x->sample->pc + n - i];
+		vaddr v = q[y->sample->pc + m - i];
+
+		if (u != v)
+			return u < v ? -1 : 1;
+	}
 	return (n > m) - (n < m);
 }
 
@@ -113,8 +116,10 @@ static bool make_trace(struct profiled *p, struct space *sp,
 
 /* ---- samples ---- */
 
-static struct sample as_sample(const struct heap_sample *s, uint64_t rate)
+struct sample profiled_sample(const struct profiled_part *part, size_t i)
 {
+	const struct heap_sample *s = &part->profile->samples[i];
+	uint64_t rate = part->rate.bytes ? part->rate.bytes : SAMPLER_ALL;
 	struct sample ret = {
 		.size = s->allocated, .rate = rate,
 		.length = max_u64(min_u64(s->length, SAMPLER_MAX_LENGTH), 1),
@@ -141,28 +146,19 @@ static void add_to_replay(struct replay *r, const struct sample *s,
 	r->n_events++;
 }
 
-static void note_birth(struct profiled *p, uint64_t born)
-{
-	if (!born)
-		return;
-	p->newest_ns = max_u64(p->newest_ns, born);
-	p->oldest_ns = p->oldest_ns ? min_u64(p->oldest_ns, born) : born;
-}
-
 static void add_samples(struct profiled *p, const struct profiled_part *part)
 {
 	bool live = part->profile->kind == HEAP_PROFILE_LIVE;
-	uint64_t rate = part->rate.bytes ? part->rate.bytes : SAMPLER_ALL;
 
 	for (size_t i = 0; i < part->profile->n; i++) {
 		const struct heap_sample *s = &part->profile->samples[i];
-		struct sample sample = as_sample(s, rate);
+		struct sample sample = profiled_sample(part, i);
 
 		add_to_replay(live ? &p->live : &p->growth, &sample,
 			      part->stacks[i]);
 		if (!live)
 			continue;
-		note_birth(p, s->born_ns);
+		p->newest_ns = max_u64(p->newest_ns, s->born_ns);
 		profile_add(&p->classes,
 			    (uint32_t)usage_find(&p->exact, s->allocated),
 			    &sample);

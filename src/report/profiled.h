@@ -37,7 +37,7 @@ struct profiled {
 	struct usage exact;
 	uint64_t cost;		/* bytes that blocks take for being samples */
 	uint64_t rate;		/* the largest of the live parts; 0 unknown */
-	uint64_t newest_ns, oldest_ns;	/* births; 0: not known */
+	uint64_t newest_ns;	/* birth; 0: not known */
 	/* For tables and exports. */
 	struct replay_input live_input, growth_input;
 };
@@ -48,6 +48,9 @@ struct profiled_options {
 	const struct target_options *target;
 	struct debug *debug;
 };
+
+/* One of its samples, as the sampler has them. */
+struct sample profiled_sample(const struct profiled_part *part, size_t i);
 
 /* All is borrowed until profiled_fini(). */
 bool profiled_init(struct profiled *p, struct space *sp, struct heap *h,

@@ -183,6 +183,9 @@ documents() {
 		else
 			grep '^profile' manual
 		fi
+		# What tcmalloc does not keep.
+		printf 'profile_ages.%s\n' min_s samples estimate_bytes \
+			low_bytes high_bytes bound_bytes_share
 		printf 'profiles.samples.%s\n' weight_bytes before_newest_s
 		printf 'profile_stacks.frames.%s\n' file line inlined
 		for at in $(addresses $core.json); do

@@ -87,6 +87,17 @@ named() {
 		$n + "  profiled.c:"))] | length == 1' report.json
 }
 
+# The program asked for large blocks first, and for deep ones then.
+older() {
+	jq -e '. as $d | def of($f): [$d.profile_stacks[] |
+			select([.frames[].name] | index($f)) | .stack] as $s |
+			[$d.profiles[0].samples[] |
+			select(.stack | IN($s[])) | .before_newest_s];
+		(of("large") | min) >= (of("deep") | max) and
+		([.profile_ages[].samples] | add) == .profile.samples' \
+		report.json
+}
+
 # Both tools' readings of one export.
 exports() {
 	rm -f p.gz p.folded p.json
@@ -175,6 +186,7 @@ if [ "$jemalloc" ] && start env MALLOC_CONF=prof:true,prof_unbias:false \
 	ok "jemalloc: estimates" estimates 1e18
 	ok "jemalloc: names" named large
 	ok "jemalloc: exports" exports
+	ok "jemalloc: ages" older
 	ok "jemalloc: by the core alone" profile --no-files
 	ok "jemalloc: the same samples" compare said report.json live sums
 	# Before 5.3 only the size class is kept.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profiled PROFILE GROWTH [die]: blocks from several call paths, by two threads,
+ * profiled PROFILE GROWTH [die]: blocks of several call paths, by two threads,
  * and then what the allocator that is preloaded says of them itself: its heap
  * profile and, of tcmalloc, its growth profile, as files.  Then it waits to be
  * killed, or dies by SIGABRT.  It asks for nothing after that, so that both
