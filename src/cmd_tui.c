@@ -15,7 +15,9 @@
 #include "cmd.h"
 #include "cmd_subject.h"
 #include "cmd_trace.h"
+#include "base/mem.h"
 #include "report/blocks.h"
+#include "report/compare.h"
 #include "report/filter.h"
 #include "report/saved.h"
 #include "tui/saved_view.h"
@@ -81,7 +83,11 @@ struct run {
 	int w, h;
 	const struct allocator *allocator;
 	struct progress progress;
-	struct subject subject;
+	struct subject *subject;	/* owned */
+	/* Of a process: the last look, and the one before. */
+	struct compare_side side[2];
+	struct compare compare;
+	bool compared;
 	struct trace_source *trace;	/* NULL: it is no trace */
 	struct saved_source *saved;	/* NULL: it is no saved report */
 	struct damage_at at;
@@ -96,7 +102,7 @@ struct run {
 /* What takes no time is done without being asked for. */
 static bool is_small(const struct run *run)
 {
-	return run->subject.where.row[WHERE_USED].bytes <=
+	return run->subject->where.row[WHERE_USED].bytes <=
 	       SUBJECT_REACH_FREELY;
 }
 
@@ -119,18 +125,18 @@ static bool went_through(struct run *run, struct err *err)
 
 static void want_reach(struct run *run)
 {
-	struct report_input *in = &run->subject.input;
+	struct report_input *in = &run->subject->input;
 
 	if (in->reach || in->reach_refused || !may_compute(run))
 		return;
 	in->no_reach = NULL;
-	subject_reach(&run->subject, true, &run->progress);
+	subject_reach(run->subject, true, &run->progress);
 }
 
 /* By debug information too: what a census without it said goes away. */
 static void want_types(struct run *run)
 {
-	struct subject *s = &run->subject;
+	struct subject *s = run->subject;
 
 	if (s->input.typed || s->input.census_refused || !may_compute(run))
 		return;
@@ -143,13 +149,13 @@ static void want_types(struct run *run)
 static void want_retain(struct run *run)
 {
 	want_reach(run);
-	if (!run->subject.input.retain && may_compute(run))
-		subject_retain(&run->subject, &run->progress);
+	if (!run->subject->input.retain && may_compute(run))
+		subject_retain(run->subject, &run->progress);
 }
 
 static void want(struct run *run, unsigned sections)
 {
-	struct subject *s = &run->subject;
+	struct subject *s = run->subject;
 
 	if (WANTS(SECTION_LEAKS) || WANTS(SECTION_AT))
 		want_reach(run);
@@ -168,7 +174,7 @@ static void want(struct run *run, unsigned sections)
 
 static void look_at(struct run *run, vaddr at)
 {
-	struct subject *s = &run->subject;
+	struct subject *s = run->subject;
 
 	if (s->input.at)
 		damage_at_fini(&run->at);
@@ -180,13 +186,15 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 {
 	struct run *run = context;
 
+	if (r->options->kind == &report_diff)
+		return compare_build(r, &run->compare, err);
 	if (!r->options->glance)
 		want(run, r->options->sections);
 	if (!went_through(run, err))
 		return false;
 	if (r->options->sections >> SECTION_AT & 1)
 		look_at(run, at);
-	return report_build(r, &run->subject.input, err);
+	return report_build(r, &run->subject->input, err);
 }
 
 static void find_goal(void *context, const struct page *p,
@@ -201,7 +209,7 @@ static void find_goal(void *context, const struct page *p,
 static void picture(void *context, vaddr from, uint64_t size,
 		    struct heat_cell *ret, size_t n)
 {
-	const struct subject *s = &((struct run *)context)->subject;
+	const struct subject *s = ((struct run *)context)->subject;
 
 	heat_cells(s->sp, &s->heap, from, size, ret, n);
 }
@@ -234,7 +242,7 @@ static const struct report_input *list_blocks(void *context,
 			want_reach(run);
 		filter_fini(&filter);
 	}
-	return went_through(run, ret_err) ? &run->subject.input : NULL;
+	return went_through(run, ret_err) ? &run->subject->input : NULL;
 }
 
 /* ---- from the command line to a screen ---- */
@@ -268,11 +276,19 @@ static bool check_args(struct run *run, struct err *err)
 	       cmd_color(&a->common, &run->color, err);
 }
 
+static struct subject *new_subject(void)
+{
+	struct subject *s = mem_zalloc(sizeof(*s));
+
+	subject_init(s);
+	return s;
+}
+
 /* Opened: from there to what a core's first page shows. */
 static bool walk_target(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
-	struct subject *s = &run->subject;
+	struct subject *s = run->subject;
 
 	if (!subject_walk(s, run->allocator, &run->progress, err))
 		return false;
@@ -282,10 +298,68 @@ static bool walk_target(struct run *run, struct err *err)
 	subject_strings(s, false, &run->progress);
 	subject_analyse(s);
 	progress_phase(&run->progress, NULL);
-	if (!a->common.quiet)
+	/* There is a screen already if it is another look. */
+	if (!a->common.quiet && !run->tui.root[0])
 		cmd_warn(s->sp, false);
-	if (!s->input.heap_found)
+	if (!s->input.heap_found && !run->tui.root[0])
 		cmd_fail(err);
+	return true;
+}
+
+/* ---- another look at a process ---- */
+
+static void drop_comparison(struct run *run)
+{
+	if (!run->compared)
+		return;
+	compare_fini(&run->compare);
+	compare_side_fini(&run->side[0]);
+	compare_side_fini(&run->side[1]);
+	run->compared = false;
+}
+
+static bool compare_with(struct run *run, struct subject *before,
+			 struct err *err)
+{
+	struct subject *looks[2] = { before, run->subject };
+
+	drop_comparison(run);
+	for (int i = 0; i < 2; i++) {
+		compare_side_init(&run->side[i], looks[i]->sp->path);
+		if (!compare_side_from_input(&run->side[i], &looks[i]->input,
+					     err)) {
+			while (i >= 0)
+				compare_side_fini(&run->side[i--]);
+			return false;
+		}
+	}
+	compare_init(&run->compare, &run->side[0], &run->side[1]);
+	run->compared = true;
+	return true;
+}
+
+/* If it cannot be had, what was seen before stays. */
+static bool look_again(void *context, struct err *err)
+{
+	struct run *run = context;
+	const struct args *a = &run->args;
+	struct subject *before = run->subject;
+	bool ok;
+
+	run->subject = new_subject();
+	ok = subject_open_live(run->subject, &a->how, a->pid, &run->progress,
+			       err) && walk_target(run, err) &&
+	     compare_with(run, before, err);
+	if (!ok) {
+		subject_fini(run->subject);
+		free(run->subject);
+		run->subject = before;
+		return false;
+	}
+	if (before->input.at)
+		damage_at_fini(&run->at);
+	subject_fini(before);
+	free(before);
 	return true;
 }
 
@@ -311,7 +385,7 @@ static bool open_target(struct run *run, struct tui_source *ret,
 			struct err *err)
 {
 	const struct args *a = &run->args;
-	struct subject *s = &run->subject;
+	struct subject *s = run->subject;
 	struct saved *saved;
 
 	*ret = (struct tui_source){
@@ -319,6 +393,8 @@ static bool open_target(struct run *run, struct tui_source *ret,
 		.n_views = CORE_VIEWS, .context = run, .build = build,
 		.blocks = list_blocks, .goal = find_goal,
 	};
+	if (a->pid)
+		ret->look = look_again;
 	if (a->pid)
 		return subject_open_live(s, &a->how, a->pid, &run->progress,
 					 err) && walk_target(run, err);
@@ -393,7 +469,7 @@ static int show(struct run *run, struct err *err)
 		    !strcmp(nl_langinfo(CODESET), "UTF-8");
 	ok = ok && open_target(run, &source, err);
 	if (ok && source.blocks) {
-		heat.pages_known = space_pages_known(run->subject.sp);
+		heat.pages_known = space_pages_known(run->subject->sp);
 		source.heat = &heat;
 	}
 	progress_fini(&run->progress);
@@ -411,7 +487,7 @@ static int tui(const struct command *self, int argc, char **argv)
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
-	subject_init(&run.subject);
+	run.subject = new_subject();
 	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
 		status = cmd_usage(self, &err);
 	else if (a->common.help)
@@ -425,11 +501,13 @@ static int tui(const struct command *self, int argc, char **argv)
 		progress_init(&run.progress, mode);
 		status = show(&run, &err);
 	}
-	if (run.subject.input.at)
+	if (run.subject->input.at)
 		damage_at_fini(&run.at);
 	trace_source_free(run.trace);
 	saved_source_free(run.saved);
-	subject_fini(&run.subject);
+	drop_comparison(&run);
+	subject_fini(run.subject);
+	free(run.subject);
 	subject_args_fini(&a->how);
 	list_fini(&a->files);
 	return status;

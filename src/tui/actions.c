@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "report/compare.h"
 #include "tui/keys.h"
 #include "tui/tui.h"
 
@@ -99,6 +100,21 @@ bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 		       vaddr at)
 {
 	return push(t, tui_make_page(t, name, sections, at));
+}
+
+void tui_push_difference(struct tui *t)
+{
+	struct page *p = tui_new_page(t, "Since the last look",
+			report_default_sections(&report_diff, false));
+	struct err err = { .kind = ERR_NONE };
+
+	p->options.kind = &report_diff;
+	if (!t->source->build(t->source->context, &p->report, 0, &err)) {
+		refuse(t, p, &err);
+		return;
+	}
+	tui_lay_out(t, p);
+	push(t, p);
 }
 
 /* ---- the row under the cursor ---- */

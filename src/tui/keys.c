@@ -40,6 +40,7 @@ const struct key keys[] = {
 	{ { 'u' }, "u", "units: K M G or bytes", DO_UNITS, NULL },
 	{ { 'b' }, "b", "bars on or off", DO_BARS, NULL },
 	{ { 'e' }, "e", "write .txt .csv .json", DO_EXPORT, NULL },
+	{ { 'r' }, "r", "process: look again, what changed", DO_LOOK, NULL },
 	{ { KEY_CTRL_L }, "Ctrl-L", "draw all again", DO_REDRAW, NULL },
 	{ { '?', KEY_HELP_PAGE }, "? F1", "this help", DO_HELP, "LEAVE" },
 	{ { 'q' }, "q", "close, back, at the top quit", DO_QUIT, NULL },

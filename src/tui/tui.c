@@ -11,6 +11,13 @@
 #include "tui/term.h"
 #include "tui/undo.h"
 
+static void make_first_page(struct tui *t)
+{
+	const struct view *v = &t->source->views[0];
+
+	t->root[0] = tui_make_page(t, v->name, v->sections, 0);
+}
+
 void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
 	      int w, int h)
 {
@@ -19,8 +26,7 @@ void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
 	str_init(&t->typed);
 	str_init(&t->sought);
 	str_init(&t->message);
-	t->root[0] = tui_make_page(t, source->views[0].name,
-				   source->views[0].sections, 0);
+	make_first_page(t);
 }
 
 static void free_page(struct page *p)
@@ -203,6 +209,36 @@ static void escape(struct tui *t)
 	tui_run_prompt(t);
 }
 
+/* All pages are of another time now; the first one is what has changed. */
+static void look_again(struct tui *t)
+{
+	struct err err = { .kind = ERR_NONE };
+
+	if (!t->source->look) {
+		tui_say(t, false, "only a process can be looked at again");
+		return;
+	}
+	if (!tui_may_compute(t)) {
+		tui_say(t, true, "cancelled");
+		return;
+	}
+	if (!t->source->look(t->source->context, &err)) {
+		tui_say(t, true, "%s", err.msg);
+		return;
+	}
+	tui_drop_side(t);
+	heat_free(t->kept);
+	t->kept = NULL;
+	pop_to(t, 0);
+	for (size_t i = 0; i < TUI_VIEWS; i++) {
+		free_page(t->root[i]);
+		t->root[i] = NULL;
+	}
+	t->view = 0;
+	make_first_page(t);
+	tui_push_difference(t);
+}
+
 static void lay_out_again(struct tui *t)
 {
 	tui_lay_out(t, tui_page(t));
@@ -273,6 +309,7 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_METRIC:
 	case DO_ESTIMATE:
 	case DO_MARK: tui_say(t, false, "that key is for traces"); break;
+	case DO_LOOK: look_again(t); break;
 	case DO_HEAT: tui_say(t, false, "not on this page"); break;
 	case DO_NOTHING: break;
 	}

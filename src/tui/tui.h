@@ -31,6 +31,11 @@ struct tui_source {
 	 */
 	bool (*build)(void *context, struct report *r, vaddr at,
 		      struct err *err);
+	/*
+	 * Looks at the target anew, and what is built with the kind report_diff
+	 * is the difference to the look before; or NULL.
+	 */
+	bool (*look)(void *context, struct err *err);
 	/* For pictures of mappings; or NULL. */
 	const struct heat_source *heat;
 	/* Where a row of a page leads. */
@@ -120,6 +125,8 @@ bool tui_may_compute(struct tui *t);
 void tui_run_prompt(struct tui *t);
 void tui_enter(struct tui *t);
 void tui_show_row(struct tui *t);
+/* What has changed since the look before. */
+void tui_push_difference(struct tui *t);
 /* Of the branch under the cursor; DO_ENTER: the other way. */
 void tui_branch(struct tui *t, enum action action);
 bool tui_push_blocks(struct tui *t, const char *filter);

@@ -4,8 +4,9 @@
  *
  * At an *undo point* the process forks.  The child computes and is from then
  * on the browser; the parent only waits.  Ctrl-C while the child computes ends
- * the child, and the parent goes on from the point, knowing nothing of it.  Else
- * the parent ends as the child did.  Signals that end a program are passed on.
+ * the child, and the parent goes on from the point, knowing nothing of it.
+ * Else the parent ends as the child did.  Signals that end a program are passed
+ * on.
  *
  * Both share all memory that is not written to, so a point costs what fork()
  * does, and later what the computation changes of what was there before.

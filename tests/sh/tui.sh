@@ -313,6 +313,76 @@ same_keys() {
 }
 ok "the keys of the manual are those of the help" same_keys
 
+# ---- another look at a process ----
+
+cat >grow.c <<'END'
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct item { struct item *next; char text[112]; } *g_items;
+
+int main(void)
+{
+	char c;
+
+	do {
+		for (int i = 0; i < 5000; i++) {
+			struct item *p = calloc(1, sizeof(*p));
+
+			p->next = g_items;
+			g_items = p;
+		}
+		if (write(1, "g", 1) != 1)
+			return 1;
+	} while (read(0, &c, 1) == 1);
+	return 0;
+}
+END
+# It grows once more for each byte, and says so; keys wait for that.
+looks_again() {
+	"$CC" -O1 -g -fno-builtin -w -o grow grow.c && mkfifo go grown live ||
+		return 1
+	./grow <go >grown &
+	grower=$!
+	exec 7>go 8<grown
+	dd bs=1 count=1 <&8 >/dev/null 2>&1
+	"$HEAPCORE" tui -q -p "$grower" --script=live >screen 2>err &
+	browser=$!
+	exec 9>live
+	echo ':screen before' >&9
+	until_true grep -q before screen
+	printf x >&7
+	dd bs=1 count=1 <&8 >/dev/null 2>&1
+	printf 'r\n:screen difference\n<Left>\n:screen now\n4r\nr\n' >&9
+	echo ':screen the same' >&9
+	exec 9>&-
+	wait $browser
+	exec 7>&- 8<&-
+	kill $grower 2>/dev/null || :
+	grep -q '^   1. 625K more is in use' screen &&
+		grep -q '^ > in use by the program  *1250.0K' screen &&
+		grep -q '^   Nothing changed' screen && return
+	cat screen
+	return 1
+}
+until_true() {
+	tries=200
+	until "$@"; do
+		[ $((tries -= 1)) -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+sleep 60 &
+sleeper=$!
+if "$HEAPCORE" analyze -q -p $sleeper >/dev/null 2>&1; then
+	ok "r: what has changed since the last look" looks_again
+else
+	skip "r: what has changed" "processes cannot be read here"
+fi
+kill $sleeper
+ok "r: of a core there is no other look" shows r 'only a process can be'
+
 # ---- a command line that cannot be ----
 
 refused() {
@@ -345,14 +415,6 @@ T="tmux -f /dev/null -S $TMP/tmux"
 $T new-session -d -s stays cat || { skip "terminals" "no tmux"; finish; }
 trap '$T kill-server 2>/dev/null || :' EXIT
 
-# until COMMAND...: soon.
-until_true() {
-	tries=200
-	until "$@"; do
-		[ $((tries -= 1)) -gt 0 ] || return 1
-		sleep 0.05
-	done
-}
 seen() {
 	$T capture-pane -p -t s >pane 2>/dev/null && grep -qE -e "$1" pane
 }
