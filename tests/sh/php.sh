@@ -96,7 +96,7 @@ ok "nothing of it in a redacted report" sh -c '
 # A cache of 20000 entries of 1264 bytes, in slots of 320, 56, 320, 40, 160,
 # 56, 32 and 320 bytes less what they share; its table has room for 32768.
 cache() {
-	of_php cache.php || return 1
+	exact cache.php || return 1
 	one '.php_holders[0].name == "static Repository::$cache" and
 		.php_holders[0].share > 0.85' '.php_holders[:3]' &&
 	one '[.php_arrays[:3][] | .holder, .path, .arrays, .elements] == [

@@ -144,4 +144,33 @@ if of_php objects.php >/dev/null 2>&1; then
 	ok "the header of the main chunk is lost" no_header
 	ok "a sampler marks pages" marked
 fi
+# anywhere SEED: killed while it allocates.  At most the run that was being cut
+# is not told right, and nothing is damaged.
+anywhere() {
+	rm -rf ready moment && mkdir moment
+	(
+		cd moment
+		ulimit -c unlimited
+		exec $PHP $modules "$programs/busy.php" "$1" "$TMP/ready" \
+			>/dev/null 2>&1
+	) &
+	pid=$!
+	tries=400
+	until [ -e ready ]; do
+		[ $((tries -= 1)) -gt 0 ] || return 1
+		sleep 0.02
+	done
+	core_of core $pid ABRT || return 1
+	wait $pid 2>/dev/null || :
+	"$HEAPCORE" analyze -q --json core >report.json || [ $? = 3 ] ||
+		return 1
+	jq -c '.findings[]' report.json
+	jq -e '(.allocators[] | select(.name == "zend") | .used_bytes) -
+		.php[0].memory_usage_bytes | fabs | . <= 7 * 4096' report.json &&
+	jq -e '[.findings[] | select(.code | startswith("zend")) | .code] -
+		["zend-size"] == []' report.json && sums_hold
+}
+for seed in 1 2 3; do
+	ok "killed while it allocates: $seed" anywhere $seed
+done
 finish
