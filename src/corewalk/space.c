@@ -19,9 +19,14 @@ void space_index(struct space *sp)
 	sp->segs = mem_realloc(sp->segs, (sp->n_segs + 1) * sizeof(*sp->segs));
 	memset(&sp->segs[sp->n_segs], 0, sizeof(*sp->segs));
 	free(sp->starts);
-	sp->starts = mem_alloc((sp->n_segs + 1) * sizeof(*sp->starts));
+	sp->starts = mem_alloc(2 * (sp->n_segs + 1) * sizeof(*sp->starts));
+	sp->run_ends = sp->starts + sp->n_segs + 1;
 	for (i = 0; i < sp->n_segs; i++)
 		sp->starts[i] = sp->segs[i].start;
+	for (i = sp->n_segs; i-- > 0;)
+		sp->run_ends[i] = i + 1 < sp->n_segs &&
+			sp->segs[i + 1].start == sp->segs[i].end ?
+			sp->run_ends[i + 1] : sp->segs[i].end;
 	sp->last = 0;
 }
 
@@ -479,17 +484,9 @@ vaddr space_run_end(struct space *sp, vaddr addr)
 
 bool space_mapped(struct space *sp, vaddr start, uint64_t bytes)
 {
-	while (bytes) {
-		const struct seg *seg = space_seg(sp, start);
-		uint64_t n;
+	const struct seg *seg = bytes ? space_seg(sp, start) : NULL;
 
-		if (!seg)
-			return false;
-		n = min_u64(bytes, seg->end - start);
-		start += n;
-		bytes -= n;
-	}
-	return true;
+	return !bytes || (seg && bytes <= sp->run_ends[seg - sp->segs] - start);
 }
 
 bool space_readable(struct space *sp, vaddr start, uint64_t bytes)

@@ -181,6 +181,7 @@ struct space {
 	size_t last;		/* segment of the last lookup */
 	size_t last_run;	/* of pages, likewise */
 	uint64_t *starts;	/* owned: keys of the binary search */
+	uint64_t *run_ends;	/* where the mappings end that join each */
 	const struct target_ops *ops;
 	void *priv;
 	uint64_t reads;		/* reads so far */
@@ -271,7 +272,7 @@ bool space_seg_anon(const struct seg *seg);
  */
 vaddr space_run_end(struct space *sp, vaddr addr);
 
-/* Is all of it mapped, in one or several segments? */
+/* Is all of it mapped, in one or several segments?  Costs a lookup. */
 bool space_mapped(struct space *sp, vaddr start, uint64_t bytes);
 /* Can all of it be read? */
 bool space_readable(struct space *sp, vaddr start, uint64_t bytes);

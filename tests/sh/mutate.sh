@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Damaged cores: see fuzz/mutate.c.  MUTATIONS is how many of each core.
+# Damaged cores: see fuzz/mutate.c.  MUTATIONS is how many of each core, a
+# tenth of it where the core is that of another allocator than malloc.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
+. "$SRC/tests/sh/preloaded"
 : "${MUTATIONS:=1000}"
 # What a child of mutate may take; sanitizers take some for themselves.
 most=64
@@ -26,6 +28,26 @@ mutated() {
 	return $status
 }
 
+# other LIMIT COMMAND...: the limit is 64 MB and twice the core.
+other() {
+	MUTATIONS=$((MUTATIONS / 10)) most=$((most + $1))
+	shift
+	make_core other.core "$@" && nice "$BUILD/tests/fuzz/mutate" \
+		-n "$MUTATIONS" -m "$most" other.core >mutate.out 2>&1
+	status=$?
+	cat mutate.out
+	return $status
+}
+under() {
+	name=$(library "$2")
+	if [ "$name" ]; then
+		ok "$1" other $3 env LD_PRELOAD="$name" "$TMP/shapes" threads \
+			large
+	else
+		skip "$1" "no $2"
+	fi
+}
+
 ok "build" build
 ok "one arena" mutated one.core large
 ok "threads and mmapped blocks" mutated many.core threads mmapped
@@ -34,5 +56,25 @@ if build -m32; then
 else
 	build -static
 	ok "static, with foreign memory" mutated static.core foreign large
+fi
+rm -f ./*.core
+build
+under "tcmalloc" libtcmalloc_minimal.so.4 24
+under "jemalloc" libjemalloc.so.2 48
+if command -v python3 >/dev/null; then
+	ok "pymalloc" other 24 "$(command -v python3)" -S -E -c 'import os
+kept = [str(i) for i in range(2000)]
+os.abort()'
+else
+	skip "pymalloc" "no python3"
+fi
+if command -v php >/dev/null && php -r 'posix_getpid();' 2>/dev/null; then
+	ok "zend" other 24 "$(command -v php)" -r 'for ($i = 0; $i < 300; $i++)
+		$kept[] = str_repeat("x", $i * 7);
+	for ($i = 0; $i < 300; $i += 3)
+		unset($kept[$i]);
+	posix_kill(posix_getpid(), 6);'
+else
+	skip "zend" "no php with posix"
 fi
 finish
