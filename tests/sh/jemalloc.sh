@@ -50,7 +50,8 @@ ok "perl" real /usr/bin/perl -e '%h = map { $_ => [1, "x" x ($_ % 90)] }
 
 # redis: a million keys, and what jemalloc counts at the moment of its death.
 redis() {
-	$CC -shared -fPIC -o asked.so "$SRC/tests/truth/dies_asked.c" || return 1
+	$CC -shared -fPIC -o asked.so "$SRC/tests/truth/dies_asked.c" -ldl ||
+		return 1
 	mkdir -p redis
 	(
 		cd redis
