@@ -174,6 +174,17 @@ ok "folded stacks end in functions" grep -q ';main;keep 1000000$' p.folded
 if command -v go >/dev/null; then
 	ok "go tool pprof reads it" sh -c 'HOME=$PWD go tool pprof -top \
 		-sample_index=alloc_space p.pb.gz | grep -q " bulge$"'
+	# Its totals, unit by unit, are what the program did.
+	totals() {
+		for type in alloc_objects=21010 alloc_space=4280000 \
+			inuse_objects=1000 inuse_space=1000000 \
+			peak_space=3000000; do
+			HOME=$PWD go tool pprof -unit=B -top \
+				-sample_index="${type%=*}" p.pb.gz |
+				grep -q " of ${type#*=}B total" || return
+		done
+	}
+	ok "go tool pprof: its totals" totals
 else
 	skip "go tool pprof reads it" "no go here"
 fi
