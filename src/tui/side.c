@@ -71,7 +71,7 @@ static bool shows_goal(struct tui *t, const struct goal *goal,
 		return false;
 	p = tui_new_page(t, address ? "Address" : goal->name,
 		     address ? 1u << SECTION_AT : goal->sections);
-	p->at = address ? goal->addr : 0;
+	p->at = goal->addr;
 	p->options.glance = true;
 	if (t->source->build(t->source->context, &p->report, p->at, &err) &&
 	    page_has_rows(p)) {

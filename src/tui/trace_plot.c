@@ -124,22 +124,32 @@ static void put_below(const struct plot *p, struct screen *s, int y,
 	screen_puts(s, y, 1 + MARGIN + column_of(p, tick), ROLE_HEADING, sign);
 }
 
-/* The times at the ends, and the chosen instant between them. */
-static void draw_axis(const struct plot *p, struct screen *s, int y)
-{
-	const struct replay *r = &p->source->pass[PASS_PEAK].replay;
-	char text[NUM_MAX];
-	int right = 1 + MARGIN + p->width;
-
-	num_format_duration(text, (double)trace_ns(p->source->trace,
-						   r->last_tick) / 1e9);
-	screen_puts(s, y, 1 + MARGIN, ROLE_DIM, "0 s");
-	screen_puts(s, y, right - (int)strlen(text), ROLE_DIM, text);
-}
-
 static double seconds(const struct trace_source *s, uint64_t tick)
 {
 	return (double)trace_ns(s->trace, tick) / 1e9;
+}
+
+/* The times at the ends where no sign of an instant stands, and these. */
+static void draw_axis(const struct plot *p, struct screen *s, int y,
+		      bool instant)
+{
+	const struct trace_source *source = p->source;
+	int at = column_of(p, source->at);
+	int mark = source->marked ? column_of(p, source->mark) : at;
+	char end[NUM_MAX];
+	int len;
+
+	num_format_duration(end, seconds(source, source->pass[PASS_PEAK].
+					 replay.last_tick));
+	len = (int)strlen(end);
+	if (!instant || (at > 3 && mark > 3))
+		screen_puts(s, y, 1 + MARGIN, ROLE_DIM, "0 s");
+	if (!instant || (at < p->width - len - 1 && mark < p->width - len - 1))
+		screen_puts(s, y, 1 + MARGIN + p->width - len, ROLE_DIM, end);
+	if (instant && source->marked)
+		put_below(p, s, y, source->mark, "d");
+	if (instant)
+		put_below(p, s, y, source->at, "^");
 }
 
 /* "LIVE HEAP at 1.2 s: 3.4M" or "CHANGE from 1.2 s to 2.3 s" */
@@ -183,10 +193,6 @@ int trace_picture(void *context, struct tui *t, int y)
 	draw_title(s, &t->screen, at++, instant);
 	for (int row = p.height; row--; )
 		draw_row(&p, &t->screen, at++, row);
-	draw_axis(&p, &t->screen, at);
-	if (instant && s->marked)
-		put_below(&p, &t->screen, at, s->mark, "d");
-	if (instant)
-		put_below(&p, &t->screen, at, s->at, "^");
+	draw_axis(&p, &t->screen, at, instant);
 	return at + 2 - y;
 }

@@ -103,6 +103,12 @@ callers_of_one() {
 	shows '3<Enter>' '- main ' && ! grep -qE '^ .* keep' screen
 }
 ok "and to nobody else's" callers_of_one
+beside() {
+	tui '3\n:screen it\n' --size=120x40 >screen &&
+		grep -qE '[|] *bulge +1953.1K' screen &&
+		! grep -qE '[|] *keep' screen
+}
+ok "which stand beside it on a wide screen" beside
 ok "and back" shows '3<Enter><Left>' '^ > bulge'
 ok "o: the end" shows '3o' '^ > keep .* 976.6K  *100.0%'
 ok "o: all that was allocated" shows '3oo' '^ > bulge .* 1953.1K  *46.7% '
