@@ -34,7 +34,7 @@ static char *escaped(const char *name)
 	struct str s;
 
 	str_init(&s);
-	str_add_escaped(&s, name, strlen(name));
+	str_add_name(&s, name, strlen(name));
 	return str_take(&s);
 }
 

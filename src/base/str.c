@@ -71,15 +71,24 @@ void str_printf(struct str *s, const char *fmt, ...)
 	s->len += (size_t)n;
 }
 
-void str_add_escaped(struct str *s, const void *bytes, size_t n)
+static void add_harmless(struct str *s, const unsigned char *p, size_t n,
+			 unsigned char never)
 {
-	const unsigned char *p = bytes;
-
 	for (size_t i = 0; i < n; i++)
-		if (p[i] >= 0x20 && p[i] < 0x7f && p[i] != '\\')
+		if (p[i] >= 0x20 && p[i] < 0x7f && p[i] != never)
 			str_addc(s, (char)p[i]);
 		else
 			str_printf(s, "\\x%02x", p[i]);
+}
+
+void str_add_escaped(struct str *s, const void *bytes, size_t n)
+{
+	add_harmless(s, bytes, n, '\\');
+}
+
+void str_add_name(struct str *s, const void *bytes, size_t n)
+{
+	add_harmless(s, bytes, n, 0);
 }
 
 char *str_take(struct str *s)

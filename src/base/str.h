@@ -28,6 +28,8 @@ void str_printf(struct str *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * is, everything else, and a backslash, as \xHH.
  */
 void str_add_escaped(struct str *s, const void *bytes, size_t n);
+/* The same for names with backslashes of their own, as PHP's: those stay. */
+void str_add_name(struct str *s, const void *bytes, size_t n);
 
 /* Take the text away from the struct; the caller frees it. */
 char *str_take(struct str *s);

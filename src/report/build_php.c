@@ -13,6 +13,8 @@
 
 #define SUM COLUMN_SUM
 #define DATA COLUMN_NO_TEXT
+/* Names have namespaces. */
+#define NAME (COLUMN_RAW | COLUMN_BACKSLASH)
 
 /* The last column of each: which heap, where there are several. */
 #define HEAP_COLUMN COLUMN("heap", "heap", TEXT, .flags = COLUMN_LEFT)
@@ -232,7 +234,7 @@ enum { C_FRAME, C_FUNCTION, C_LINE, C_LEFT, C_FILE, C_HEAP, C_COLUMNS };
 static const struct column call_columns[C_COLUMNS] = {
 	[C_FRAME] = COLUMN("frame", "call", COUNT),
 	[C_FUNCTION] = COLUMN("function", "function", TEXT,
-			      .flags = COLUMN_RAW | COLUMN_LEFT),
+			      .flags = NAME | COLUMN_LEFT),
 	[C_LINE] = COLUMN("line", "line", COUNT),
 	[C_LEFT] = COLUMN("left", "left", FLAG),
 	[C_FILE] = COLUMN("file", "file", TEXT, .flags = COLUMN_RAW |
@@ -274,7 +276,7 @@ enum { O_NAME, O_KIND, O_HOLDS, O_SHARE, O_USED, O_HEAP, O_COLUMNS };
 
 static const struct column holder_columns[O_COLUMNS] = {
 	[O_NAME] = COLUMN("name", "", TEXT, .width = 34,
-			  .flags = COLUMN_RAW),
+			  .flags = NAME),
 	[O_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[O_HOLDS] = COLUMN("holds_bytes", "holds", BYTES, .width = 9),
 	[O_SHARE] = COLUMN("share", "of use", SHARE, .part = O_HOLDS + 1,
@@ -312,7 +314,7 @@ enum {
 
 static const struct column class_columns[K_COLUMNS] = {
 	[K_NAME] = COLUMN("name", "", TEXT, .width = 34,
-			  .flags = COLUMN_RAW),
+			  .flags = NAME),
 	[K_OBJECTS] = COLUMN("objects", "objects", COUNT, .width = 9,
 			     .flags = SUM),
 	[K_BYTES] = COLUMN("bytes", "bytes", BYTES, .width = 9, .flags = SUM),
@@ -373,9 +375,9 @@ static const struct column array_columns[A_COLUMNS] = {
 	[A_BYTES] = COLUMN("bytes", "bytes", BYTES),
 	[A_HOLDS] = COLUMN("holds_bytes", "holds", BYTES),
 	[A_HOLDER] = COLUMN("holder", "who has it", TEXT,
-			    .flags = COLUMN_RAW | COLUMN_LEFT),
+			    .flags = NAME | COLUMN_LEFT),
 	[A_PATH] = COLUMN("path", "where, the first", TEXT,
-			  .flags = COLUMN_RAW | COLUMN_LEFT |
+			  .flags = NAME | COLUMN_LEFT |
 				   COLUMN_CONTENT),
 	[A_HEAP] = HEAP_COLUMN,
 };

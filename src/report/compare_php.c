@@ -7,7 +7,8 @@
 enum { O_NAME, O_HOLDS, O_COLUMNS = O_HOLDS + 3 };
 
 static const struct column holder_columns[O_COLUMNS] = {
-	[O_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 34),
+	[O_NAME] = COLUMN("name", "", TEXT, .width = 34,
+			  .flags = COLUMN_RAW | COLUMN_BACKSLASH),
 	BYTES_ALL(O_HOLDS, "holds_"),
 };
 
@@ -16,7 +17,8 @@ enum {
 };
 
 static const struct column class_columns[K_COLUMNS] = {
-	[K_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 30),
+	[K_NAME] = COLUMN("name", "", TEXT, .width = 30,
+			  .flags = COLUMN_RAW | COLUMN_BACKSLASH),
 	BYTES_ALL(K_BYTES, ""),
 	COUNT_CHANGE(K_OBJECTS, "objects_", "objects"),
 };

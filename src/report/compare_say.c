@@ -278,7 +278,7 @@ static void say_php(struct said *s, const struct compare *c,
 	str_init(&text);
 	add_bytes(&text, num_abs(holds.change));
 	str_printf(&text, " %s is held by PHP's ", more_or_less(holds.change));
-	str_add_escaped(&text, table_text(t, name), name->text.len);
+	str_add_name(&text, table_text(t, name), name->text.len);
 	str_addc(&text, '.');
 	say(s, "php", num_abs(holds.change), holds.change, &text);
 }

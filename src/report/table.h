@@ -51,6 +51,7 @@ enum column_flag {
 	COLUMN_SIGN = 1 << 9,		/* a share with + or - */
 	COLUMN_OWN_LINE = 1 << 10,	/* below a sentence, and not wrapped */
 	COLUMN_FINE = 1 << 10,		/* seconds with microseconds */
+	COLUMN_BACKSLASH = 1 << 11,	/* with RAW: one of its own stays */
 };
 
 struct column {

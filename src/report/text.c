@@ -60,7 +60,10 @@ static void add_text(struct str *s, const struct column *c, const char *text,
 		     size_t n)
 {
 	if (c->flags & COLUMN_RAW) {
-		str_add_escaped(s, text, n);
+		if (c->flags & COLUMN_BACKSLASH)
+			str_add_name(s, text, n);
+		else
+			str_add_escaped(s, text, n);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)

@@ -31,7 +31,7 @@ $ heapcore diff - -
 # an unknown section names the others
 $ heapcore diff --only=threads a b
 ! heapcore: --only: no section 'threads'
-!   There are where, changed, arenas, leaks, classes, types, all.
+!   There are where, changed, arenas, leaks, classes, types, php, all.
 ? 2
 
 # an unknown condition names the others

@@ -86,6 +86,24 @@ ok "its elements are one place" array 'static Store::$items' \
 ok "a property of objects" array 'global $stores' '[0]->list' 40 40
 ok "elements of those" array 'global $stores' '[0]->list[0]' 40 40
 
+# Its own backslashes stay, for people too.
+namespaced() {
+	cat >named.php <<-\END
+		<?php
+		namespace App\Model;
+		class Row {}
+		$all = [new Row, new Row];
+		posix_kill(posix_getpid(), 6);
+	END
+	make_core core $PHP $modules "$TMP/named.php" || return 1
+	"$HEAPCORE" analyze -q --only=php core >named.txt || return 1
+	grep -q '^  App.Model.Row  *2 ' named.txt && grep -qF 'App\Model\Row' \
+		named.txt && return
+	cat named.txt
+	return 1
+}
+ok "namespaces" namespaced
+
 ok "strings that repeat" one '[.php_strings[] | select(.length == 300) |
 	.copies] == [250]' '[.php_strings[]][:9]'
 ok "nothing of it in a redacted report" sh -c '
