@@ -32,6 +32,7 @@ const struct key keys[] = {
 	{ { '+' }, "+", "open a branch, magnify a map", DO_OPEN, NULL },
 	{ { '-' }, "-", "close it, or the other way", DO_CLOSE, NULL },
 	{ { '*' }, "*", "open the tree further", DO_OPEN_ALL, NULL },
+	{ { 'x' }, "x", "block: words, hex, members, all", DO_FACE, NULL },
 	{ { 'z' }, "z", "map: what is used, or in memory", DO_HEAT, NULL },
 	{ { 'o' }, "o", "trace: peak, end, in all...", DO_METRIC, NULL },
 	{ { 'm' }, "m", "trace: exact or estimates", DO_ESTIMATE, NULL },

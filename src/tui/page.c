@@ -287,6 +287,20 @@ static void lay_out_part(struct page *p, struct page_part *part,
 	p->n_lines += part->n_lines + 1;
 }
 
+static const char *const faces[FACES] = {
+	[FACE_WORDS] = "words", [FACE_HEX] = "bytes",
+	[FACE_MEMBERS] = "members",
+};
+
+/* Not of the face that was chosen. */
+static bool is_behind(const struct page *p, const struct table *t)
+{
+	for (unsigned i = FACE_ALL + 1; p->face && i < FACES; i++)
+		if (i != p->face && !strcmp(t->name, faces[i]))
+			return true;
+	return false;
+}
+
 static void find_parts(struct page *p)
 {
 	if (p->is_blocks) {
@@ -299,7 +313,8 @@ static void find_parts(struct page *p)
 		struct table *t = &p->report.tables[i];
 		struct page_part *part = &p->part[p->n_parts];
 
-		if (t->is_inner || !t->n_rows || p->n_parts == PAGE_PARTS)
+		if (is_behind(p, t) || t->is_inner || !t->n_rows ||
+		    p->n_parts == PAGE_PARTS)
 			continue;
 		if (part->table != t)
 			part->sort = -1;
@@ -498,6 +513,32 @@ bool page_has_rows(const struct page *p)
 		if (p->report.tables[i].n_rows)
 			return true;
 	return false;
+}
+
+static struct page_part *part_named(struct page *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_parts; i++)
+		if (!strcmp(p->part[i].table->name, name))
+			return &p->part[i];
+	return NULL;
+}
+
+const char *page_next_face(struct page *p, const struct page_look *look)
+{
+	struct page_part *part = NULL;
+
+	for (unsigned i = 0; i < FACES && !part; i++) {
+		p->face = (p->face + 1) % FACES;
+		page_lay_out(p, look);
+		if (!p->face)
+			break;
+		part = part_named(p, faces[p->face]);
+	}
+	if (part) {
+		page_go(p, part->first, false);
+		p->top = part->first;
+	}
+	return p->face ? faces[p->face] : "all of it";
 }
 
 bool page_at_end(struct page *p, bool backwards)

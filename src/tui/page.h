@@ -39,10 +39,14 @@ struct page_part {
 
 enum { PAGE_PARTS = 32 };
 
+/* Which of a block's tables of contents are shown. */
+enum page_face { FACE_ALL, FACE_WORDS, FACE_HEX, FACE_MEMBERS, FACES };
+
 struct page {
 	struct report_options options;
 	struct report report;	/* owned; borrows options */
 	vaddr at;		/* of SECTION_AT */
+	unsigned face;		/* of what is there; enum page_face */
 	const char *name;	/* static: what it shows */
 	struct page_part part[PAGE_PARTS];
 	size_t n_parts;
@@ -115,6 +119,8 @@ void page_move(struct page *p, int64_t lines);
 void page_next_part(struct page *p, bool backwards);
 /* Has the report any? */
 bool page_has_rows(const struct page *p);
+/* The next face that has anything to show; the cursor goes there. */
+const char *page_next_face(struct page *p, const struct page_look *look);
 /* Is there none in that direction? */
 bool page_at_end(struct page *p, bool backwards);
 /* So that the cursor is in sight on so many lines. */

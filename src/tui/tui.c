@@ -239,6 +239,21 @@ static void look_again(struct tui *t)
 	tui_push_difference(t);
 }
 
+/* Words, hex, members of what is at an address. */
+static void turn(struct tui *t)
+{
+	const struct page_look look = { tui_page_width(t), t->exact,
+					t->no_bars };
+	struct page *p = tui_page(t);
+
+	if (!p->at || t->in_side)
+		tui_say(t, false, "this is for the page of a block");
+	else
+		tui_say(t, false, "%s", page_next_face(p, &look));
+	if (!t->in_side)
+		tui_drop_side(t);
+}
+
 static void lay_out_again(struct tui *t)
 {
 	tui_lay_out(t, tui_page(t));
@@ -310,6 +325,7 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_ESTIMATE:
 	case DO_MARK: tui_say(t, false, "that key is for traces"); break;
 	case DO_LOOK: look_again(t); break;
+	case DO_FACE: turn(t); break;
 	case DO_HEAT: tui_say(t, false, "not on this page"); break;
 	case DO_NOTHING: break;
 	}

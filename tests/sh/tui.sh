@@ -120,6 +120,12 @@ ok "one more step, and back to the same row" \
 ok "members of a structure" \
 	shows '3<Enter><Enter><Tab>' '^   user  *8  0x[0-9a-f]*  char \[\]'
 
+ok "x: its words alone" shows '3<Enter><Enter>x' '^ > 8  *0x[0-9a-f]* '
+ok "x: and no bytes" sh -c '! grep -q "^ BYTES\|ITS MEMBERS" screen'
+ok "x: its bytes" shows '3<Enter><Enter>xx' '^ > 0x[0-9a-f]*  [0-9a-f]{4} '
+ok "x: its members" shows '3<Enter><Enter>xxx' '^ > next  *0  0x'
+ok "x: all again" shows '3<Enter><Enter>xxxxG' '^ > 0x[0-9a-f]*  [0-9a-f]{4} '
+
 # ---- blocks: as analyze --blocks, row by row ----
 
 "$HEAPCORE" analyze -q --blocks core.1 >blocks
