@@ -478,7 +478,9 @@ static struct space *open_once(uint32_t pid,
 /* Two that wait for each other should not wake at once. */
 static void nap(void)
 {
-	const struct timespec t = { .tv_nsec = 5000000 + getpid() % 64 * 100000 };
+	const struct timespec t = {
+		.tv_nsec = 5000000 + getpid() % 64 * 100000,
+	};
 
 	nanosleep(&t, NULL);
 }

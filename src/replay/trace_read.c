@@ -270,6 +270,12 @@ static void find_streams(struct trace *t)
 	t->batch = mem_alloc(BATCH * sizeof(*t->batch));
 }
 
+/* Ticks a second: no clock is slower than one or faster than a terahertz. */
+static double sane_rate(double rate)
+{
+	return rate >= 1 && rate <= 1e12 ? rate : 1e9;
+}
+
 static bool read_header(struct trace *t, uint64_t *ret_first,
 			struct err *err)
 {
@@ -295,7 +301,7 @@ static bool read_header(struct trace *t, uint64_t *ret_first,
 	t->info.page_size = h.page_size;
 	t->info.machine = h.machine;
 	t->info.start_ns = h.start_ns;
-	t->info.ticks_per_s = h.ticks_per_s ? (double)h.ticks_per_s : 1e9;
+	t->info.ticks_per_s = sane_rate((double)h.ticks_per_s);
 	return true;
 }
 
@@ -316,8 +322,9 @@ static void set_clock(struct trace *t)
 	/* Less than a millisecond says less than the header. */
 	if (info->clocks.n > 1 && b->tick > a->tick &&
 	    b->value[0] > a->value[0] + 1000000)
-		info->ticks_per_s = (double)(b->tick - a->tick) * 1e9 /
-				    (double)(b->value[0] - a->value[0]);
+		info->ticks_per_s =
+			sane_rate((double)(b->tick - a->tick) * 1e9 /
+				  (double)(b->value[0] - a->value[0]));
 }
 
 static void fill_info(struct trace *t)
@@ -596,10 +603,13 @@ const vaddr *trace_stack(struct trace *t, uint32_t stack, size_t *ret_n)
 
 uint64_t trace_ns(const struct trace *t, uint64_t tick)
 {
+	double ns;
+
 	if (tick <= t->info.first_tick)
 		return 0;
-	return (uint64_t)((double)(tick - t->info.first_tick) * 1e9 /
-			  t->info.ticks_per_s);
+	ns = (double)(tick - t->info.first_tick) * 1e9 / t->info.ticks_per_s;
+	/* A damaged header can make them last longer than the world. */
+	return ns < 0x1p63 ? (uint64_t)ns : INT64_MAX;
 }
 
 static bool module_holds(const struct trace_module *m, vaddr addr)

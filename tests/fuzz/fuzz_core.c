@@ -49,8 +49,10 @@ static void check_segs(struct space *sp)
 		    (i && seg->start < seg[-1].end) ||
 		    seg->avail > seg->end - seg->start ||
 		    seg->stored > seg->avail || !seg->host != !seg->avail ||
-		    (seg->stored < seg->avail && !(seg->flags &
-						   SEG_FROM_FILE)) ||
+		    /* Of a file, or zeros behind a guard. */
+		    (seg->stored < seg->avail &&
+		     !(seg->flags & SEG_FROM_FILE) &&
+		     (seg->stored || seg->flags & (SEG_R | SEG_W))) ||
 		    (seg->file != SEG_NO_FILE && seg->file >= sp->n_files))
 			abort();
 		sum += seg->stored;
