@@ -59,7 +59,7 @@ struct finder {
 	size_t n, oldest;
 	struct words outer, mids, leaf;
 	uint64_t budget, mid_budget;
-	uint64_t leaf_budget[2];	/* of leaves below a middle, of others */
+	uint64_t leaf_budget[2];	/* below a middle, and without */
 };
 
 static uint64_t mask(unsigned bits)
@@ -168,7 +168,7 @@ static void try_leaf(struct finder *f, const struct shape *shape, vaddr at,
 	}
 }
 
-/* The leaves that a middle leads to; none if its first words are no pointers. */
+/* The leaves that a middle leads to: all its first words must be pointers. */
 static size_t read_leaves(struct finder *f, vaddr node, vaddr *leaves,
 			  uint64_t *index)
 {
