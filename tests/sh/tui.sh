@@ -463,6 +463,24 @@ for term in xterm-256color screen tmux-256color linux vt100; do
 	fi
 done
 ok "without colours" works_in tmux-256color --color=never
+# Roles have colours, and with NO_COLOR attributes only.
+colours() {
+	open_in xterm-256color "$1" && wait_for 'in use by the program' ||
+		return 1
+	$T capture-pane -e -p -t s >ansi
+	$T send-keys -t s q && wait_for 'status 0' || return 1
+	esc=$(printf '\033')
+	# Bold headings, reverse bars and cursor.
+	grep -q "$esc\[[0-9;]*1[;m].*WHERE THE MEMORY" ansi &&
+		[ "$(grep -c "$esc\[[0-9;]*7[;m]" ansi)" -ge 3 ] || return 1
+	if grep -q "$esc\[[0-9;]*3[1-6][;m]" ansi; then
+		[ "$1" = --color=auto ]
+	else
+		[ "$1" = --color=never ]
+	fi
+}
+ok "headings, graphs in colours" colours --color=auto
+ok "none, but bold and reverse" colours --color=never
 unknown() {
 	open_in "$1" && wait_for 'status 2' && grep -q "$2" pane &&
 		grep -q 'heapcore analyze' pane
