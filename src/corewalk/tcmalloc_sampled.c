@@ -20,7 +20,7 @@ enum {
 	RECORD_WORDS = 2 + MAX_DEPTH,	/* bytes, depth, return addresses */
 	LIST_DEPTH = MAX_DEPTH - 1,	/* of a list: the last word links */
 	SPAN_NEXT = 16,
-	GROWTH_BUDGET = 1 << 22,	/* records looked at, in vain or not */
+	GROWTH_BUDGET = 1 << 20,	/* records looked at, in vain or not */
 	LARGEST_COUNTED = 262144,	/* above, the request counts */
 	/* The first gap is drawn before the rate has been read: sampler.cc. */
 	BLIND = 16 << 20,
