@@ -18,9 +18,12 @@ struct places {
 
 static uint64_t mix(uint64_t place, uint64_t step)
 {
-	uint64_t h = (place ^ step) * UINT64_C(0xff51afd7ed558ccd);
+	/* Not symmetric: both can be small numbers. */
+	uint64_t h = (place * UINT64_C(0xff51afd7ed558ccd) ^ place >> 32) +
+		step;
 
-	return (h ^ h >> 31) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+	h = (h ^ h >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+	return (h ^ h >> 29) * UINT64_C(0xbf58476d1ce4e5b9) | 1;
 }
 
 /* Which property leads to the child; dynamic ones are one place. */

@@ -83,6 +83,7 @@ array() {
 ok "the array of a static property" array 'static Store::$items' '' 1 3000
 ok "its elements are one place" array 'static Store::$items' \
 	"['item 0']" 3000 6000
+ok "a global array and no other" array 'global $running' '' 1 40
 ok "a property of objects" array 'global $stores' '[0]->list' 40 40
 ok "elements of those" array 'global $stores' '[0]->list[0]' 40 40
 
