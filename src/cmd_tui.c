@@ -373,7 +373,7 @@ static bool open_trace(struct run *run, struct tui_source *ret)
 
 	if (!t)
 		return false;
-	run->trace = trace_source_new(t, &run->progress);
+	run->trace = trace_source_new(t, &run->progress, &run->tui);
 	trace_source_views(run->trace, ret);
 	progress_phase(&run->progress, NULL);
 	if (!a->common.quiet)

@@ -76,12 +76,13 @@ static void begin_pass(struct trace_source *s, enum trace_pass pass)
 	memcpy(run->rates, tried, sizeof(tried));
 }
 
-struct trace_source *trace_source_new(struct trace *t, struct progress *p)
+struct trace_source *trace_source_new(struct trace *t, struct progress *p,
+				      struct tui *tui)
 {
 	struct trace_source *s = mem_alloc(sizeof(*s));
 
 	*s = (struct trace_source){
-		.trace = t, .progress = p, .metric = METRIC_PEAK,
+		.trace = t, .progress = p, .tui = tui, .metric = METRIC_PEAK,
 		.exact = !(trace_info(t)->flags & TRACE_SAMPLED),
 	};
 	s->estimates = !s->exact;
@@ -150,6 +151,15 @@ static enum trace_pass pass_of(const struct trace_source *s,
 	return PASS_PEAK;
 }
 
+/* Then Ctrl-C is to end it, and not the browser. */
+static bool takes_long(const struct trace_source *s, enum trace_pass pass)
+{
+	bool made = pass == PASS_INSTANT ? instant_is_made(s)
+					 : s->pass[pass].done;
+
+	return !made && s->pass[PASS_PEAK].replay.n_events > FOLLOW_MAX;
+}
+
 static bool build(void *context, struct report *r, vaddr at, struct err *err)
 {
 	struct trace_source *s = context;
@@ -159,6 +169,8 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 	/* Beside a page stands nothing that needs another pass. */
 	if (r->options->glance && !s->pass[pass].done)
 		return true;
+	if (takes_long(s, pass) && !tui_may_compute(s->tui))
+		return err_set(err, ERR_USAGE, "cancelled");
 	if (pass == PASS_INSTANT)
 		make_instant(s);
 	need_pass(s, pass);

@@ -14,10 +14,15 @@
 
 struct trace;
 struct trace_source;
+struct tui;
 struct tui_source;
 
-/* Takes the trace over, and reads it once.  The progress is borrowed. */
-struct trace_source *trace_source_new(struct trace *t, struct progress *p);
+/*
+ * Takes the trace over, and reads it once.  The others are borrowed; the
+ * browser, which can cancel later passes, may still be to be set up.
+ */
+struct trace_source *trace_source_new(struct trace *t, struct progress *p,
+				      struct tui *tui);
 void trace_source_free(struct trace_source *s);
 
 /* For the browser; its context is the source. */

@@ -32,6 +32,7 @@ struct trace_source {
 	bool moved, marked;
 	uint64_t made_at, made_mark;	/* of PASS_INSTANT */
 	struct progress *progress;	/* borrowed */
+	struct tui *tui;		/* borrowed */
 };
 
 /*
