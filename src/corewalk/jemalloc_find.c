@@ -391,10 +391,12 @@ static void try_leaf(struct finder *f, vaddr at, vaddr leaf, bool wide,
 	words_init(&f->leaf, f->sp, leaf, leaf + leaf_bytes(wide), LEAF_PIECE,
 		   &f->leaf_budget);
 	for (int i = 0; i < TRIED_ENTRIES && bad < MAX_BAD &&
-	     words_next(&f->leaf, &addr, &entry); i++) {
-		/* Where there was an extent its class is left. */
+	     words_next(&f->leaf, &addr, &entry);) {
+		/* Where there was an extent its class is left, often of many
+		 * one after the other. */
 		if (!(entry & ENTRY_ADDR) && entry >> ADDR_BITS)
 			continue;
+		i++;
 		if (!entry_at(f->sp, wide, leaf, addr, &entry, &index))
 			continue;
 		if (!space_u64(f->sp, (entry & ENTRY_ADDR) + 8 * ADDR_WORD,
@@ -469,6 +471,15 @@ static int most_votes(const void *a, const void *b)
 	return (x->root > y->root) - (x->root < y->root);
 }
 
+/* Read while it ran, a structure and its bitmap are of two moments. */
+static bool enough_agree(const struct jemalloc *j)
+{
+	if (j->sp->torn)
+		return j->n_odd < j->n_agree &&
+			j->n_agree * 2 > j->n_extents;
+	return j->n_odd * 8 < j->n_agree && j->n_agree * 8 > j->n_extents * 7;
+}
+
 /* The layout and the size classes that the first extents agree with. */
 static bool elect_layout(struct jemalloc *j, bool wide)
 {
@@ -483,8 +494,7 @@ static bool elect_layout(struct jemalloc *j, bool wide)
 			j->layout = &layouts[i];
 			make_classes(j, q);
 			je_read_extents(j, TRIED_EXTENTS);
-			if (j->n_agree > most && j->n_odd * 8 < j->n_agree &&
-			    j->n_agree * 8 > j->n_extents * 7) {
+			if (j->n_agree > most && enough_agree(j)) {
 				most = j->n_agree;
 				best = j->layout;
 				quantum = q;

@@ -22,8 +22,12 @@ enum {
 	TLS_BELOW = 4096,		/* bytes of static TLS to search */
 	MAX_LIST_NOTES = 20,
 	METADATA_STEP = 128 * 1024,
+	MAX_ASKED = 64,			/* spans, for the debug library */
+	DEBUG_MAGIC_OFF = 16,
 	PAGE = 4096,
 };
+
+#define DEBUG_MAGIC UINT64_C(0xdeadbeef)
 
 struct walk {
 	struct tcmalloc *t;
@@ -380,9 +384,38 @@ static void note_grave(struct walk *w, const char *code, const char *text)
 	heap_note_is_grave(w->heap);
 }
 
+/*
+ * The debug libraries put a header before each block: size, offset, a magic
+ * number, and by what it was allocated (src/debugallocation.cc).
+ */
+static bool is_debug(struct walk *w)
+{
+	size_t asked = 0, magic = 0;
+
+	for (size_t i = 0; i < w->t->n_spans && asked < MAX_ASKED; i++) {
+		const struct tc_span *s = &w->t->spans[i];
+		uint64_t word;
+
+		if (!has_objects(w->t, s) || extent_state(&w->heap->extents[
+		    w->extent[i]], s->start) != BLOCK_USED ||
+		    !space_u64(w->sp, s->start + DEBUG_MAGIC_OFF, &word))
+			continue;
+		asked++;
+		magic += word == DEBUG_MAGIC;
+	}
+	return magic * 2 > asked;
+}
+
 static void check(struct walk *w)
 {
 	const struct tcmalloc *t = w->t;
+
+	if (is_debug(w))
+		note_grave(w, "tcmalloc-debug", "this is a debug library: "
+			   "blocks are shown with its headers and trailers, "
+			   "from 32 bytes before the address that the program "
+			   "has, and freed ones that it holds back count as "
+			   "in use");
 
 	if (!t->n_classes)
 		note_grave(w, "tcmalloc-classes", "the table of size classes "

@@ -32,6 +32,22 @@ for name in libtcmalloc_minimal.so.4 libtcmalloc.so.4; do
 	done
 done
 
+# debug LIBRARY: what its figures are is said.
+debug() {
+	make_core core env LD_PRELOAD="$1" "$TMP/spans" "$TMP/truth.txt" one \
+		11 || return 1
+	both_reports 3 && jq -e '[.findings[].code] == ["tcmalloc-debug"]' \
+		report.json
+}
+for name in libtcmalloc_minimal_debug.so.4 libtcmalloc_debug.so.4; do
+	path=$(library $name)
+	if [ "$path" ]; then
+		ok "$name" debug "$path"
+	else
+		skip "$name" "not here"
+	fi
+done
+
 # real TITLE COMMAND...: everything adds up to the allocator's counters.
 real() {
 	make_core core env LD_PRELOAD="$(library libtcmalloc_minimal.so.4)" \

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# Processes whose threads take and free blocks at full speed under tcmalloc and
+# jemalloc: stopped, or read while they run, the walk ends, rows add up, and
+# what was read while it ran says so.
+. "$SRC/tests/sh/tap"
+. "$SRC/tests/sh/core"
+. "$SRC/tests/sh/preloaded"
+
+cd "$TMP"
+command -v jq >/dev/null || skip_all "no jq"
+ok "build" $CC -O1 -pthread -o churns "$SRC/tests/truth/churns.c"
+[ -x churns ] || finish
+: "${LOOKS:=2}"
+
+# look TORN OPTION...: one report, that is complete or says what is not.
+look() {
+	torn=$1
+	shift
+	status=0
+	"$HEAPCORE" analyze -q --json --only=where,allocators,findings \
+		"$@" -p "$pid" >report.json 2>errors ||
+		status=$?
+	cat errors
+	echo "status $status, $(jq -c '[.findings[].code] | group_by(.) |
+		map([.[0], length])' report.json)"
+	[ "$status" = 0 ] || [ "$status" = 3 ] || return 1
+	# Findings of a walk are why a report is incomplete.
+	jq -e --arg name "$name" --argjson torn "$torn" \
+		--argjson status "$status" '
+		(.target.torn // false) == $torn and
+		([.where[].bytes] | add) == .target.private_bytes and
+		([.allocators[].name] | index($name)) != null and
+		($torn or $status == 0 or (.findings | length) > 0)' \
+		report.json
+}
+looks() {
+	name=$1
+	LD_PRELOAD=$2 ./churns >ready &
+	pid=$!
+	while [ -e "/proc/$pid" ] && ! grep -q ready ready; do
+		sleep 0.05
+	done
+	shift 2
+	result=0
+	for i in $(seq "$LOOKS"); do
+		look "$@" || { result=1; break; }
+	done
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	return $result
+}
+./churns >ready &
+pid=$!
+"$HEAPCORE" analyze -q -p "$pid" >may 2>&1
+may=$?
+kill -KILL "$pid"
+for pair in tcmalloc:libtcmalloc_minimal.so.4 jemalloc:libjemalloc.so.2; do
+	path=$(library "${pair#*:}")
+	if [ -z "$path" ] || [ "$may" = 2 ]; then
+		skip "${pair%:*}" "not here, or processes cannot be read"
+		continue
+	fi
+	ok "${pair%:*}, stopped" looks "${pair%:*}" "$path" false
+	ok "${pair%:*}, running" looks "${pair%:*}" "$path" true --no-stop
+done
+finish
