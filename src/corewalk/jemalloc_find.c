@@ -543,6 +543,14 @@ static bool find_in(struct finder *f, bool wide, struct jemalloc *ret,
 	return elect(f, ret, near, near_size);
 }
 
+/* Where modules are damaged, two may seem to have one root. */
+static bool is_known(const struct jemalloc *all, size_t n, vaddr root)
+{
+	while (n && all[n - 1].root != root)
+		n--;
+	return n != 0;
+}
+
 size_t je_find(struct space *sp, struct jemalloc **ret, char *near,
 	       size_t near_size)
 {
@@ -560,6 +568,10 @@ size_t je_find(struct space *sp, struct jemalloc **ret, char *near,
 			if (!find_in(f, false, &j, near, near_size) &&
 			    !find_in(f, true, &j, near, near_size))
 				continue;
+			if (is_known(all, n, j.root)) {
+				drop_extents(&j);
+				continue;
+			}
 			je_find_caches(&j);
 			je_find_bases(&j);
 			MEM_PUSH(all, n, cap) = j;

@@ -247,6 +247,14 @@ static bool find_in(struct finder *f, struct tcmalloc *ret, char *near,
 	return f->n && elect(f, ret, near, near_size);
 }
 
+/* Where modules are damaged, two may seem to have one root. */
+static bool is_known(const struct tcmalloc *all, size_t n, vaddr root)
+{
+	while (n && all[n - 1].root != root)
+		n--;
+	return n != 0;
+}
+
 size_t tc_find(struct space *sp, struct tcmalloc **ret, char *near,
 	       size_t near_size)
 {
@@ -264,6 +272,10 @@ size_t tc_find(struct space *sp, struct tcmalloc **ret, char *near,
 			if (f->hi - f->lo < root_bytes(MAX_SHIFT) ||
 			    !find_in(f, &t, near, near_size))
 				continue;
+			if (is_known(all, n, t.root)) {
+				drop_spans(&t);
+				continue;
+			}
 			tc_find_tables(&t);
 			MEM_PUSH(all, n, cap) = t;
 			break;
