@@ -286,7 +286,8 @@ static void read_mid(struct reader *r, uint64_t high, vaddr mid)
 	words_init(&r->mid, t->sp, mid, mid + (UINT64_C(8) << bits),
 		   WORDS_BUFFER, &r->budget);
 	while (words_next(&r->mid, &at, &leaf))
-		read_leaf(r, high << bits | (at - mid) / 8, leaf);
+		if (!(leaf >> 47))
+			read_leaf(r, high << bits | (at - mid) / 8, leaf);
 }
 
 static void read_map(struct gtcmalloc *t)
@@ -306,6 +307,8 @@ static void read_map(struct gtcmalloc *t)
 	while (words_next(&r->root, &at, &node)) {
 		uint64_t i = (at - t->map.root) / 8;
 
+		if (node >> 47)
+			continue;
 		if (t->map.mid_bits)
 			read_mid(r, i, node);
 		else
