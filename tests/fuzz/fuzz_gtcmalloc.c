@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hand-made heap of google/tcmalloc with damage.  An input is the era, what
- * holds the caches, and then eleven bytes for each change: where, in which of its
- * structures, and what is written there.
+ * holds the caches, and then eleven bytes for each change: where, in which of
+ * its structures, and what is written there.
  */
 #include "fuzz/invariants.h"
 #include "unit/gtc_image.h"
