@@ -135,39 +135,65 @@ ok "tree: it stays in its order" shows '4s' 'a tree stays in its order'
 
 # ---- instants ----
 
-# replay_at OPTION...: what replay says of the time that the screen shows.
+# The same heap at times that no machine's load can move, of heaptrack's form:
+# milliseconds and all other numbers are hexadecimal.
+awk 'BEGIN {
+	print "v 10400 3\nX ./prog\nI 1000 40"
+	n = split("/prog main keep bulge", s, " ")
+	for (i = 1; i <= n; i++)
+		printf "s %x %s\n", length(s[i]), s[i]
+	for (i = 1; i < n; i++)
+		printf "i %x 1 %x\nt %x %x\n", 4096 + i, i + 1, i, (i > 1)
+	print "a 3e8 2\na 30d40 3\n+ 0\n- 0\nc 64"	# 100 ms: keep
+	for (i = 0; i < 1000; i++)
+		print "+ 0"
+	print "c 12c"				# 300 ms: bulge
+	for (i = 0; i < 10; i++)
+		print "+ 1"
+	print "c 15e"				# 350 ms: gone
+	for (i = 0; i < 10; i++)
+		print "- 1"
+	print "c 190\n+ 0\n- 0"			# 400 ms: the end
+}' >timed.heaptrack
+"$HEAPCORE" trace convert -q -o timed.trace timed.heaptrack
+
+# at KEYS RE: as shows, of that trace.
+at() {
+	shows "$1" "$2" timed.trace
+}
+# The instant on the screen, in seconds.
 seconds() {
 	sed -nE 's/^ LIVE HEAP[^0-9]*([0-9.]+ [mun]?s).*/\1/p' screen |
 		awk '{ split("s 1 ms 1e-3 us 1e-6 ns 1e-9", u, " ")
 			for (i = 1; i < 9; i += 2) if ($2 == u[i])
 				printf "%.9f\n", $1 * u[i + 1] }'
 }
-ok "time: at first the peak" shows 2 '^ > bulge .* 1953.1K  *66.7%'
-left="<Left><Left><Left><Left><Left><Left><Left><Left><Left><Left>"
-# At the right end all large blocks are gone, at the left nothing is there.
-right=$(printf '%s' "$left$left$left" | sed 's/Left/Right/g')
-ok "time: at the end" shows "2$right" '^ > keep .* 976.6K  *100.0%'
-ok "time: the cursor is there" shows "2$right" '^ .*\^$'
-ok "time: at the start" shows "2$left$left$left$left$left$left$left" \
-	'^   total  *([0-9]{1,4}|[0-9.]+K)  '
-ok "time: d marks, arrows compare" shows "2d$right" '^ > bulge .* -1953.1K '
-ok "time: what is marked is said" shows 2d 'marked [0-9.]+ [mu]?s: Left'
-ok "time: d again drops it" shows 2dd 'no instant is marked'
-ok "time: the other way" shows "2${right}d$left$left$left" \
-	'^ LIVE HEAP, from [0-9.]+ ms to [0-9.]+ ms|from .* to '
+ten="<Left><Left><Left><Left><Left><Left><Left><Left><Left><Left>"
+# More than the plot has columns.
+left=$ten$ten$ten$ten$ten$ten$ten$ten$ten$ten
+right=$(printf '%s' "$left" | sed 's/Left/Right/g')
+ok "time: at first the peak" at 2 '^ > bulge .* 1953.1K  *66.7%'
+ok "time: at the end" at "2$right" '^ > keep .* 976.6K  *100.0%'
+ok "time: the cursor is there" at "2$right" '^ .*\^$'
+ok "time: nothing at the start" at "2$left" '^   total  *0  '
+ok "time: d marks, arrows compare" at "2d$right" '^ > bulge .* -1953.1K '
+ok "time: what is marked is said" at 2d 'marked 300 ms: Left'
+ok "time: d again drops it" at 2dd 'no instant is marked'
+ok "time: the other way" at "2${right}d$ten" \
+	'^ LIVE HEAP, from [0-9.]+ ms to 400 ms'
 as_replay() {
-	tui "2$left$left\n:screen it" --size=100x40 >screen &&
+	tui "2$ten\n:screen it" timed.trace --size=100x40 >screen &&
 		at=$(seconds) && [ -n "$at" ] || return 1
 	# What is shown is rounded: the heap is the same around it.
 	"$HEAPCORE" replay -q --exact --at="$at" --only=sites --rows=all \
-		p.trace | sed -n 's/^  \(keep\|total\) .* \([0-9.]*K\) .*%.*/\1/p' \
-		>want
+		timed.trace |
+		sed -n 's/^  \(keep\|total\) .* \([0-9.]*K\) .*%.*/\1/p' >want
 	sed -n 's/^ [> ] \(keep\|total\) .* \([0-9.]*K\) .*%.*/\1/p' screen |
 		head -n 2 >got
 	[ -s want ] && diff want got
 }
 ok "time: as replay --at" as_replay
-ok "time: a site's callers then" shows "2$right<Enter>*" '^ +keep +976.6K '
+ok "time: a site's callers then" at "2$right<Enter>*" '^ +keep +976.6K '
 
 # ---- tables are those of replay ----
 
