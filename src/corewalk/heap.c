@@ -254,7 +254,7 @@ void heap_trim_extent(struct heap *h, size_t extent, vaddr end)
 
 void heap_add_span(struct heap *h, vaddr start, uint64_t n, uint64_t size)
 {
-	if (n && n * size <= UINT32_MAX)
+	if (n && size && n <= UINT32_MAX / size)
 		MEM_PUSH(h->spans, h->n_spans, h->cap_spans) =
 			(struct heap_span){ start, (uint32_t)(n * size),
 					    (uint32_t)size };
