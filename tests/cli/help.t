@@ -28,7 +28,7 @@ $ heapcore analyze -h >a; heapcore analyze core -q --help >b; cmp a b; head -1 a
 # the version's first line is for scripts
 $ heapcore --version | sed 's/[0-9][0-9.]*$/N/; s/PCRE2 [^;]*/PCRE2 N/'
 | heapcore N
-| PCRE2 N; allocators: glibc, jemalloc, pymalloc, tcmalloc, zend
+| PCRE2 N; allocators: glibc, gtcmalloc, jemalloc, pymalloc, tcmalloc, zend
 | Copyright (C) 2026 the heapcore authors
 | Licence MIT: free software, no warranty.
 

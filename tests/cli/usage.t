@@ -139,7 +139,7 @@ $ heapcore analyze --csv --json core
 # an allocator that is not known
 $ heapcore analyze --allocator=mimalloc core
 ! heapcore: --allocator: 'mimalloc' is not known
-!   Known are glibc, jemalloc, pymalloc, tcmalloc, zend.
+!   Known are glibc, gtcmalloc, jemalloc, pymalloc, tcmalloc, zend.
 ? 2
 
 # an address

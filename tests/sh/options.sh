@@ -82,6 +82,35 @@ sed -n '/^sections=(/,/)/p' "$completion/_heapcore" |
 	sed 's/.*(//; s/).*//' | tr -s ' \t' '\n\n' | sed '/^$/d' |
 	sort >zsh-sections
 ok "zsh: words of --only" same sections zsh-sections
+
+# Allocators: those of --version, wherever they are listed.
+"$HEAPCORE" --version | sed -n 's/.*allocators: //p' | tr -s ', ' '\n\n' |
+	sort >allocators
+# all_of FILE WORD: each line of FILE with WORD names all of them.
+all_of() {
+	grep -e "$2" "$1" >lines || return 1
+	while IFS= read -r line; do
+		for allocator in $(cat allocators); do
+			case $line in
+			*[\ \"\(]"$allocator"[\ \"\)]*) ;;
+			*) echo "no $allocator: $line"; return 1 ;;
+			esac
+		done
+	done <lines
+}
+"$HEAPCORE" analyze --help | awk '
+	/^ *--|^$/ { on = 0 }
+	/^ *--allocator=/ { on = 1; sub(/.*: /, "") }
+	on { gsub(/,| or /, " "); printf "%s ", $0 }
+	END { print "--allocator" }' | sed 's/^/ /' >help-allocators
+ok "help: allocators" all_of help-allocators --allocator
+ok "bash: allocators" all_of "$completion/heapcore.bash" 'W "glibc'
+ok "zsh: allocators" all_of "$completion/_heapcore" '--allocator='
+ok "fish: allocators" all_of "$completion/heapcore.fish" '-l allocator '
+awk '/^\.It / { on = / -allocator / } on && /^\.Cm / { print $2 }' \
+	"$SRC/man/heapcore-analyze.1" | sort >man-allocators
+ok "manual: allocators" same allocators man-allocators
+
 if command -v zsh >/dev/null; then
 	ok "zsh: syntax" zsh -n "$completion/_heapcore"
 fi
