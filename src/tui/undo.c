@@ -48,22 +48,39 @@ static void end_as(int status)
 	_exit(2);
 }
 
+/*
+ * Once the child has stopped and put the terminal back, not before: the shell
+ * goes on writing to it.
+ */
+static void stop_too(void)
+{
+	signal(SIGTSTP, SIG_DFL);
+	raise(SIGTSTP);
+	signal(SIGTSTP, SIG_IGN);
+}
+
 /* Returns if the child was cancelled, with SIGINT still blocked. */
 static void wait_for(pid_t pid)
 {
 	struct sigaction old[countof(passed_on)];
 	struct sigaction act = { .sa_flags = 0 };
 	int status = 0;
+	pid_t got;
 
 	sigemptyset(&act.sa_mask);
 	child = pid;
 	for (size_t i = 0; i < countof(passed_on); i++) {
 		/* Ctrl-Z reaches the child by itself. */
-		act.sa_handler = passed_on[i] == SIGTSTP ? SIG_DFL : pass_on;
+		act.sa_handler = passed_on[i] == SIGTSTP ? SIG_IGN : pass_on;
 		sigaction(passed_on[i], &act, &old[i]);
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	for (;;) {
+		got = waitpid(pid, &status, WUNTRACED);
+		if (got > 0 && WIFSTOPPED(status))
+			stop_too();
+		else if (got >= 0 || errno != EINTR)
+			break;
+	}
 	child = 0;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != CANCELLED)
 		end_as(status);
