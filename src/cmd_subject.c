@@ -298,7 +298,7 @@ static void say_strings(struct subject *s)
 		     (unsigned long long)t->own_distinct, saved);
 }
 
-void subject_analyse(struct subject *s)
+void subject_say(struct subject *s)
 {
 	struct standout_input in = {
 		.sp = s->sp, .heap = &s->heap, .where = &s->where,
@@ -306,16 +306,22 @@ void subject_analyse(struct subject *s)
 		.damage = &s->damage,
 	};
 
-	usage_init(&s->usage, &s->heap, USAGE_ALL_ARENAS);
-	residency_init(&s->residency, s->sp, &s->heap, &s->usage);
-	fragment_init(&s->fragment, s->sp, &s->heap);
-	damage_init(&s->damage, s->sp, &s->heap);
+	standout_fini(&s->standout);
 	standout_init(&s->standout, &in);
 	say_leaks(s);
 	say_strings(s);
 	if (s->input.php)
 		php_say(&s->standout, s->input.php);
 	say_types(s);
+}
+
+void subject_analyse(struct subject *s)
+{
+	usage_init(&s->usage, &s->heap, USAGE_ALL_ARENAS);
+	residency_init(&s->residency, s->sp, &s->heap, &s->usage);
+	fragment_init(&s->fragment, s->sp, &s->heap);
+	damage_init(&s->damage, s->sp, &s->heap);
+	subject_say(s);
 }
 
 void subject_reach(struct subject *s, bool asked, struct progress *p)

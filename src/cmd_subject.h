@@ -107,6 +107,8 @@ bool subject_walk(struct subject *s, const struct allocator *allocator,
 /* Where the memory is, and no more; then all the rest. */
 void subject_where(struct subject *s, struct progress *p);
 void subject_analyse(struct subject *s);
+/* The sentences of what stands out anew, with what is known by now. */
+void subject_say(struct subject *s);
 /*
  * References and what is lost.  Without being asked only if that is quick:
  * for heaps below SUBJECT_REACH_FREELY.

@@ -80,6 +80,7 @@ struct run {
 	struct args args;
 	bool color, utf8;
 	bool cancelled;		/* what was computed for a page */
+	unsigned said;		/* knowledge() of what stands out */
 	int w, h;
 	const struct allocator *allocator;
 	struct progress progress;
@@ -182,6 +183,37 @@ static void look_at(struct run *run, vaddr at)
 	s->input.at = &run->at;
 }
 
+/* Another number when more is known. */
+static unsigned knowledge(void *context)
+{
+	const struct report_input *in =
+		&((const struct run *)context)->subject->input;
+
+	return (in->reach ? 1 : 0) + (in->typed ? 2 : 0) +
+	       (in->strings ? 4 : 0) + 8;
+}
+
+/* What stands out; that leaks are still to be looked for is said last. */
+static void say(struct run *run)
+{
+	struct subject *s = run->subject;
+	struct standout *out = &s->standout;
+	const char *why = s->input.no_reach;
+	uint64_t weight = out->n_items < STANDOUT_MAX ? 0 :
+			  out->item[STANDOUT_MAX - 1].weight + 1;
+
+	if (run->said == knowledge(run))
+		return;
+	if (run->said)
+		subject_say(s);
+	run->said = knowledge(run);
+	/* The rest is about options. */
+	if (!s->input.reach && why)
+		standout_add(out, "leaked", weight, "Leaks were not looked "
+			     "for yet: %.*s.  8 does, or Enter here.",
+			     (int)strcspn(why, ";"), why);
+}
+
 static bool build(void *context, struct report *r, vaddr at, struct err *err)
 {
 	struct run *run = context;
@@ -194,6 +226,8 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 		return false;
 	if (r->options->sections >> SECTION_AT & 1)
 		look_at(run, at);
+	if (r->options->sections >> SECTION_STANDOUT & 1)
+		say(run);
 	return report_build(r, &run->subject->input, err);
 }
 
@@ -356,6 +390,7 @@ static bool look_again(void *context, struct err *err)
 		run->subject = before;
 		return false;
 	}
+	run->said = 0;
 	if (before->input.at)
 		damage_at_fini(&run->at);
 	subject_fini(before);
@@ -392,6 +427,7 @@ static bool open_target(struct run *run, struct tui_source *ret,
 		.kind = &report_analyze, .views = core_views,
 		.n_views = CORE_VIEWS, .context = run, .build = build,
 		.blocks = list_blocks, .goal = find_goal,
+		.knowledge = knowledge,
 	};
 	if (a->pid)
 		ret->look = look_again;

@@ -358,7 +358,7 @@ static bool build_page(struct tui *t, struct page *p)
 	return ok;
 }
 
-static void refresh_page(struct tui *t, struct page *p)
+void tui_refresh_page(struct tui *t, struct page *p)
 {
 	uint64_t cursor = p->cursor, top = p->top;
 
@@ -383,11 +383,11 @@ void tui_refresh(struct tui *t)
 		free(t->root[i]);
 		t->root[i] = NULL;
 	}
-	refresh_page(t, t->root[0]);
+	tui_refresh_page(t, t->root[0]);
 	if (t->view)
-		refresh_page(t, t->root[t->view]);
+		tui_refresh_page(t, t->root[t->view]);
 	for (size_t i = 0; i < t->depth; i++)
-		refresh_page(t, t->stack[i]);
+		tui_refresh_page(t, t->stack[i]);
 }
 
 /* The rows of the cursor's table; without an expression as they were. */
@@ -545,6 +545,8 @@ static void command(struct tui *t, const char *text)
 		filter(t, rest);
 	else if ((rest = after(text, "export")))
 		export(t, rest);
+	else if (after(text, "mouse"))
+		tui_switch_mouse(t);
 	else if (after(text, "quit"))
 		t->done = true;
 	else if (num_parse_addr(text, &addr))

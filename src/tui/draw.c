@@ -10,7 +10,7 @@
 #include "tui/keys.h"
 #include "tui/tui.h"
 
-enum { LEAST_W = 60, LEAST_H = 15, TOP = 3, BELOW = 2 };
+enum { LEAST_W = 60, LEAST_H = 15 };
 
 static int last(const struct tui *t)
 {
@@ -137,12 +137,12 @@ static void draw_heading(struct tui *t, const struct pane *pane,
 static void draw_pane(struct tui *t, const struct pane *pane)
 {
 	struct page *p = pane->p;
-	int rows = t->screen.h - pane->top - BELOW;
+	int rows = t->screen.h - pane->top - TUI_BELOW;
 	struct str s;
 
 	if (p->heat) {
-		heat_draw(p->heat, t->source->heat, &t->screen, TOP, pane->x,
-			  rows, pane->active);
+		heat_draw(p->heat, t->source->heat, &t->screen, TUI_TOP,
+			  pane->x, rows, pane->active);
 		return;
 	}
 	page_scroll(p, rows);
@@ -165,17 +165,19 @@ static void draw_pane(struct tui *t, const struct pane *pane)
 static void draw_page(struct tui *t)
 {
 	struct page *side = tui_side(t);
-	struct pane left = { tui_page(t), 0, TOP, !t->in_side };
-	struct pane right = { side, tui_page_width(t) + 1, TOP, t->in_side };
+	struct pane left = { tui_page(t), 0, TUI_TOP, !t->in_side };
+	struct pane right = { side, tui_page_width(t) + 1, TUI_TOP,
+			      t->in_side };
 
 	t->screen.right = tui_page_width(t);
 	if (t->source->picture)
-		left.top += t->source->picture(t->source->context, t, TOP);
+		left.top += t->source->picture(t->source->context, t, TUI_TOP);
+	t->page_top = left.top;
 	draw_pane(t, &left);
 	t->screen.right = t->screen.w;
 	if (!side)
 		return;
-	for (int y = TOP - 1; y < t->screen.h - BELOW; y++)
+	for (int y = TUI_TOP - 1; y < t->screen.h - TUI_BELOW; y++)
 		screen_put(&t->screen, y, right.x - 1, ROLE_DIM,
 			   GLYPH_BORDER);
 	draw_pane(t, &right);
@@ -184,7 +186,7 @@ static void draw_page(struct tui *t)
 /* Lines of a text, from one on. */
 static void draw_text(struct tui *t, const char *text)
 {
-	int rows = t->screen.h - TOP - BELOW;
+	int rows = t->screen.h - TUI_TOP - TUI_BELOW;
 	uint64_t lines = 0, i = 0;
 
 	for (const char *p = text; *p; p++)
@@ -195,7 +197,7 @@ static void draw_text(struct tui *t, const char *text)
 		size_t n = strcspn(text, "\n");
 
 		if (i >= t->top && i - t->top < (uint64_t)rows)
-			screen_text(&t->screen, TOP + (int)(i - t->top), 1,
+			screen_text(&t->screen, TUI_TOP + (int)(i - t->top), 1,
 				    ROLE_TEXT, text, n);
 		text += n;
 	}
@@ -234,7 +236,7 @@ static void draw_help(struct tui *t)
 	str_fini(&s);
 	if (t->top)
 		return;
-	t->screen.cursor_y = TOP + 1 + (int)t->help_view;
+	t->screen.cursor_y = TUI_TOP + 1 + (int)t->help_view;
 	t->screen.cursor_x = 1;
 	screen_role(&t->screen, t->screen.cursor_y, 1, ROLE_CURSOR);
 }
@@ -268,7 +270,7 @@ static void draw_prompt(struct tui *t)
 	} prompts[] = {
 		{ '/', "search: " }, { 'f', "filter, as size>1k: " },
 		{ 'e', "write to .txt, .csv or .json: " },
-		{ ':', "address, or sort COLUMN, filter, export, quit: " },
+		{ ':', "address, sort COLUMN, filter, export, mouse, quit: " },
 	};
 	int y = last(t), x = 1;
 

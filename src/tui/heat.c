@@ -213,10 +213,23 @@ void heat_draw(struct heat *h, const struct heat_source *source,
 	fit(h, s->right - x, n);
 	look(h, source, n);
 	draw_title(h, source, s, y, x + 1);
+	h->y = y + 3;
+	h->x = x + LABEL;
 	for (size_t i = 0; i * h->columns < h->n; i++)
 		draw_row(h, s, i * h->columns, y + 3 + (int)i, x + 1, active);
 	if (active)
 		draw_cell_line(h, source, s, y + rows - 1, x + 1);
+}
+
+bool heat_cell_at(const struct heat *h, int y, int x, vaddr *ret)
+{
+	size_t i = (size_t)(y - h->y) * h->columns + (size_t)(x - h->x);
+
+	if (y < h->y || x < h->x || (size_t)(x - h->x) >= h->columns ||
+	    i >= h->n)
+		return false;
+	*ret = h->top + i * h->size;
+	return true;
 }
 
 static void move(struct heat *h, bool back, uint64_t bytes)

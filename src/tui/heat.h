@@ -22,6 +22,7 @@ struct heat {
 	/* What is on the screen: */
 	struct heat_cell *cells;	/* owned */
 	size_t n, columns;
+	int y, x;		/* of the first one */
 	vaddr cells_top;
 	uint64_t cells_size;
 };
@@ -40,6 +41,9 @@ void heat_free(struct heat *h);
 /* In lines y and on, from column x to s->right. */
 void heat_draw(struct heat *h, const struct heat_source *source,
 	       struct screen *s, int y, int x, int rows, bool active);
+
+/* The cell at a place of the screen; false if there is none. */
+bool heat_cell_at(const struct heat *h, int y, int x, vaddr *ret);
 
 /* Is it a key for the picture?  Done then.  Enter and Backspace are not. */
 bool heat_key(struct heat *h, enum action action, int code);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tui/keys.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -75,7 +76,23 @@ static const struct {
 	{ "Enter", KEY_RETURN }, { "Esc", KEY_ESCAPE }, { "lt", '<' },
 	{ "Space", ' ' }, { "C-c", KEY_CTRL_C }, { "C-d", KEY_CTRL_D },
 	{ "C-l", KEY_CTRL_L }, { "C-u", KEY_CTRL_U },
+	{ "WheelUp", KEY_WHEEL_UP }, { "WheelDown", KEY_WHEEL_DOWN },
 };
+
+/* <Click LINE,COLUMN>; or -1. */
+static int parse_click(const char *p, const char *end)
+{
+	bool again = !strncasecmp(p, "<Again ", 7);
+	int line, column, n = 0;
+
+	if ((!again && strncasecmp(p, "<Click ", 7)) ||
+	    sscanf(p + 7, "%4d,%4d%n", &line, &column, &n) != 2 ||
+	    p + 7 + n != end || line < 1 || column < 1 ||
+	    column > KEY_CLICK_LINE)
+		return -1;
+	return (again ? KEY_CLICK_AGAIN : KEY_CLICK) +
+	       (line - 1) * KEY_CLICK_LINE + column - 1;
+}
 
 int keys_parse(const char **at)
 {
@@ -98,5 +115,8 @@ int keys_parse(const char **at)
 		*at = end + 1;
 		return names[i].code;
 	}
-	return -1;
+	if (!end || parse_click(p, end) < 0)
+		return -1;
+	*at = end + 1;
+	return parse_click(p, end);
 }

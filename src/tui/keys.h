@@ -17,6 +17,11 @@ enum {
 	KEY_BACK, KEY_BACK_TAB, KEY_HELP_PAGE,
 	KEY_RESIZED,		/* not typed: the screen has another size */
 	KEY_NOTHING,		/* not typed: look whether a signal came */
+	KEY_WHEEL_UP, KEY_WHEEL_DOWN,
+	/* Of the mouse: plus line * KEY_CLICK_LINE plus column, from 0. */
+	KEY_CLICK = 0x1000000,
+	KEY_CLICK_AGAIN = 0x2000000,	/* at once, at the same place */
+	KEY_CLICK_LINE = 1024,
 };
 
 enum action {
@@ -49,8 +54,9 @@ enum action keys_action(int code);
 
 /*
  * The next key of a text in which those that are no characters stand as
- * <Enter>, <Down>, <C-c>, <lt>; *at moves on, 0 at the end.  An unknown name
- * is an error: -1.
+ * <Enter>, <Down>, <C-c>, <lt>, and of the mouse <WheelUp>, <Click 4,10>,
+ * <Again 4,10>, line and column from 1 on; *at moves on, 0 at the end.  An
+ * unknown name is an error: -1.
  */
 int keys_parse(const char **at);
 

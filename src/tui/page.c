@@ -585,6 +585,24 @@ void page_scroll(struct page *p, int height)
 		p->top = p->n_lines > h ? p->n_lines - h : 0;
 }
 
+void page_roll(struct page *p, int lines, int height)
+{
+	uint64_t h = (uint64_t)(height > 1 ? height : 1);
+	uint64_t last = p->n_lines > h ? p->n_lines - h : 0;
+	uint64_t old = p->top;
+
+	if (lines < 0)
+		p->top -= min_u64(p->top, (uint64_t)-lines);
+	else
+		p->top = min_u64(p->top + (uint64_t)lines, last);
+	if (p->top == old)
+		page_move(p, lines);
+	else if (p->cursor < p->top)
+		page_go(p, p->top, false);
+	else if (p->cursor >= p->top + h)
+		page_go(p, p->top + h - 1, true);
+}
+
 /* ---- sorting and searching ---- */
 
 int page_next_column(const struct page_part *part)

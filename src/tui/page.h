@@ -123,6 +123,8 @@ bool page_has_rows(const struct page *p);
 const char *page_next_face(struct page *p, const struct page_look *look);
 /* Is there none in that direction? */
 bool page_at_end(struct page *p, bool backwards);
+/* Like page_move(), but what is seen moves, and the cursor only with it. */
+void page_roll(struct page *p, int lines, int height);
 /* So that the cursor is in sight on so many lines. */
 void page_scroll(struct page *p, int height);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <term.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tui/keys.h"
@@ -34,6 +35,9 @@ static struct termios saved_modes;
 static char goodbye[512];
 static size_t goodbye_len;
 static volatile sig_atomic_t is_open, is_busy, interrupted;
+/* What curses sends to have clicks sent is not in terminfo everywhere. */
+static const char mouse_off[] = "\33[?1000l\33[?1006l";
+static volatile sig_atomic_t mouse_on;
 static SCREEN *curses;
 static bool has_color;
 
@@ -48,6 +52,8 @@ static void restore(void)
 	if (!is_open)
 		return;
 	is_open = 0;
+	if (mouse_on)
+		(void)!write(STDOUT_FILENO, mouse_off, sizeof(mouse_off) - 1);
 	(void)!write(STDOUT_FILENO, goodbye, goodbye_len);
 	tcsetattr(STDIN_FILENO, TCSANOW, &saved_modes);
 }
@@ -224,8 +230,61 @@ void term_busy(bool busy)
 	is_busy = busy;
 }
 
+bool term_mouse(bool on)
+{
+	const mmask_t wanted = BUTTON1_PRESSED | BUTTON4_PRESSED |
+			       BUTTON5_PRESSED;
+
+	/* Each press at once: what is a double click is found here. */
+	mouseinterval(0);
+	if (on)
+		mouse_on = 1;
+	if (mousemask(on ? wanted : 0, NULL) && on)
+		return true;
+	mouse_on = 0;
+	return !on;
+}
+
+/* A press of the button, at once after another one at the same place? */
+static int click(int y, int x)
+{
+	enum { SOON_MS = 400 };
+	static int last_y, last_x;
+	static int64_t last_ms = -SOON_MS;
+	struct timespec now;
+	int64_t ms;
+	bool again;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	again = y == last_y && x == last_x && ms - last_ms < SOON_MS;
+	last_y = y;
+	last_x = x;
+	/* A third press is a first one. */
+	last_ms = again ? ms - SOON_MS : ms;
+	return (again ? KEY_CLICK_AGAIN : KEY_CLICK) + y * KEY_CLICK_LINE + x;
+}
+
+static int translate_mouse(void)
+{
+	MEVENT e;
+
+	if (getmouse(&e) != OK)
+		return KEY_NOTHING;
+	if (e.bstate & BUTTON4_PRESSED)
+		return KEY_WHEEL_UP;
+	if (e.bstate & BUTTON5_PRESSED)
+		return KEY_WHEEL_DOWN;
+	if (!(e.bstate & BUTTON1_PRESSED) || e.y < 0 || e.x < 0 ||
+	    e.y >= SCREEN_MAX || e.x >= SCREEN_MAX)
+		return KEY_NOTHING;
+	return click(e.y, e.x);
+}
+
 static int translate(int theirs)
 {
+	if (theirs == KEY_MOUSE)
+		return translate_mouse();
 	for (size_t i = 0; i < countof(translated); i++)
 		if (translated[i].theirs == theirs)
 			return translated[i].ours;

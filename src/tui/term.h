@@ -25,6 +25,9 @@ void term_show(const struct screen *s, bool utf8, bool all);
 /* The next key; KEY_RESIZED; KEY_CTRL_C for SIGINT too. */
 int term_key(void);
 
+/* Clicks and the wheel are keys; false if this terminal has none. */
+bool term_mouse(bool on);
+
 /* Between these Ctrl-C ends the program at once. */
 void term_busy(bool busy);
 

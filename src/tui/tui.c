@@ -11,11 +11,27 @@
 #include "tui/term.h"
 #include "tui/undo.h"
 
+static unsigned knowledge(const struct tui *t)
+{
+	return t->source->knowledge
+		? t->source->knowledge(t->source->context) : 0;
+}
+
+/* What other pages computed is said there. */
+static void refresh_first_page(struct tui *t)
+{
+	if (t->depth || t->view || t->knew == knowledge(t))
+		return;
+	t->knew = knowledge(t);
+	tui_refresh_page(t, t->root[0]);
+}
+
 static void make_first_page(struct tui *t)
 {
 	const struct view *v = &t->source->views[0];
 
 	t->root[0] = tui_make_page(t, v->name, v->sections, 0);
+	t->knew = knowledge(t);
 }
 
 void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
@@ -101,7 +117,7 @@ static void make_again(struct tui *t, size_t view)
 	t->root[view] = new;
 }
 
-static void go_to_view(struct tui *t, size_t view)
+void tui_go_to_view(struct tui *t, size_t view)
 {
 	const struct view *v = &t->source->views[view];
 
@@ -119,6 +135,7 @@ static void go_to_view(struct tui *t, size_t view)
 		return;
 	pop_to(t, 0);
 	t->view = view;
+	refresh_first_page(t);
 	tui_lay_out(t, t->root[view]);
 }
 
@@ -133,14 +150,16 @@ static void go_out(struct tui *t, bool quits)
 	else if (quits)
 		t->done = true;
 	else if (t->view)
-		go_to_view(t, 0);
+		tui_go_to_view(t, 0);
 	else
 		tui_say(t, false, "this is the first page; q quits");
-	if (!t->done)
-		tui_lay_out(t, tui_page(t));
+	if (t->done)
+		return;
+	refresh_first_page(t);
+	tui_lay_out(t, tui_page(t));
 }
 
-static int page_height(const struct tui *t)
+int tui_page_height(const struct tui *t)
 {
 	return t->screen.h > 6 ? t->screen.h - 5 : 1;
 }
@@ -280,7 +299,7 @@ static void next_part(struct tui *t, bool backwards)
 static void act(struct tui *t, enum action action, int code)
 {
 	struct page *p = tui_active(t);
-	int h = page_height(t);
+	int h = tui_page_height(t);
 
 	if (p->heat && heat_key(p->heat, action, code))
 		return;
@@ -301,7 +320,7 @@ static void act(struct tui *t, enum action action, int code)
 	case DO_ENTER: tui_enter(t); break;
 	case DO_OUT: go_out(t, false); break;
 	case DO_ESCAPE: escape(t); break;
-	case DO_VIEW: go_to_view(t, (size_t)(code - '1')); break;
+	case DO_VIEW: tui_go_to_view(t, (size_t)(code - '1')); break;
 	case DO_SEARCH: prompt(t, '/'); break;
 	case DO_FILTER: prompt(t, 'f'); break;
 	case DO_PROMPT: prompt(t, ':'); break;
@@ -363,16 +382,16 @@ static void help_key(struct tui *t, enum action action, int code)
 		return;
 	}
 	if (action == DO_PAGE_DOWN) {
-		t->top += (uint64_t)page_height(t);
+		t->top += (uint64_t)tui_page_height(t);
 		return;
 	}
 	if (action == DO_PAGE_UP) {
-		t->top -= min_u64(t->top, (uint64_t)page_height(t));
+		t->top -= min_u64(t->top, (uint64_t)tui_page_height(t));
 		return;
 	}
 	t->mode = TUI_PAGE;
 	if (action == DO_ENTER || action == DO_VIEW)
-		go_to_view(t, action == DO_ENTER ? t->help_view :
+		tui_go_to_view(t, action == DO_ENTER ? t->help_view :
 			      (size_t)(code - '1'));
 	if (action == DO_INTERRUPT || action == DO_LEAVE)
 		t->done = true;
@@ -383,7 +402,9 @@ void tui_key(struct tui *t, int code)
 	str_clear(&t->message);
 	if (code == KEY_NOTHING)
 		return;
-	if (t->mode == TUI_PROMPT)
+	if (tui_mouse_key(t, code))
+		;
+	else if (t->mode == TUI_PROMPT)
 		prompt_key(t, code);
 	else if (t->mode != TUI_PAGE)
 		help_key(t, keys_action(code), code);

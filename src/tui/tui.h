@@ -31,6 +31,8 @@ struct tui_source {
 	 */
 	bool (*build)(void *context, struct report *r, vaddr at,
 		      struct err *err);
+	/* Another number when the first page can say more; or NULL. */
+	unsigned (*knowledge)(void *context);
 	/*
 	 * Looks at the target anew, and what is built with the kind report_diff
 	 * is the difference to the look before; or NULL.
@@ -54,6 +56,8 @@ struct tui_source {
 };
 
 enum { TUI_DEPTH = 64, TUI_VIEWS = 9, TUI_SPLIT = 110 };
+/* Lines of the screen above and below a page. */
+enum { TUI_TOP = 3, TUI_BELOW = 2 };
 
 enum tui_mode {
 	TUI_PAGE,
@@ -65,6 +69,7 @@ struct tui {
 	const struct tui_source *source;	/* borrowed */
 	struct screen screen;
 	struct page *root[TUI_VIEWS];	/* owned; NULL: not visited */
+	unsigned knew;			/* the first one */
 	size_t view;
 	struct page *stack[TUI_DEPTH];	/* owned; above the root */
 	size_t depth;
@@ -81,6 +86,9 @@ struct tui {
 	struct heat *kept;		/* owned; the largest that was beside */
 	bool exact, no_bars, utf8;
 	bool residency;			/* pictures show it */
+	bool mouse;			/* is listened to */
+	bool click_opened;		/* the last one did what Enter does */
+	int page_top;			/* line of the screen: the first */
 	bool interactive;		/* not from a script */
 	bool redraw;			/* all of it */
 	uint64_t slowest_us;		/* of a script's keys */
@@ -134,6 +142,12 @@ bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
 		       vaddr at);
 void tui_lay_out(struct tui *t, struct page *p);
 
+/* mouse.c: on or off; its keys, in the page or the help */
+void tui_switch_mouse(struct tui *t);
+bool tui_mouse_key(struct tui *t, int code);
+void tui_go_to_view(struct tui *t, size_t view);
+int tui_page_height(const struct tui *t);
+
 /* side.c: from TUI_SPLIT columns on, what is behind the row under the cursor */
 int tui_page_width(const struct tui *t);
 /* Made when it is asked for; NULL if there is nothing to show. */
@@ -144,6 +158,8 @@ void tui_drop_side(struct tui *t);
 struct page *tui_picture(struct tui *t, vaddr start, vaddr end);
 
 struct page *tui_new_page(struct tui *t, const char *name, unsigned sections);
+/* A page's tables anew, with the order and the cursor that it has. */
+void tui_refresh_page(struct tui *t, struct page *p);
 /* All that is shown is made anew, for what it is made of has changed. */
 void tui_refresh(struct tui *t);
 /* Built and laid out; else NULL, and the message says why. */

@@ -1,65 +1,10 @@
 # SPDX-License-Identifier: MIT
-# The browser: keys from a script, screens as text; then real terminals.
+# The browser: keys from a script, screens as text.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 
-need_cores
+. "$SRC/tests/sh/tui_prog"
 
-# A list that only grows, blocks that nothing refers to, and an argument that
-# would paint the terminal if it got there.
-cat >prog.c <<'END'
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-struct session {
-	struct session *next;
-	char *user;
-	char state[104];
-};
-struct session *g_sessions;
-char *g_texts[100];
-char *g_cursors[10];		/* into the middle of blocks */
-
-static __attribute__((noinline)) void lose(int n)
-{
-	for (volatile int i = 0; i < n; i++)
-		memset(calloc(1, 328), 'r', 300);
-}
-
-static __attribute__((noinline)) void scrub(void)
-{
-	volatile char junk[16384];
-
-	for (size_t i = 0; i < sizeof(junk); i++)
-		junk[i] = 0;
-}
-
-int main(int argc, char **argv)
-{
-	char user[40];
-
-	for (int i = 0; i < (argc > 2 ? atoi(argv[2]) : 10000); i++) {
-		struct session *s = calloc(1, sizeof(*s));
-
-		snprintf(user, sizeof(user), "user%06d@mail.example.org", i);
-		s->user = strdup(user);
-		s->next = g_sessions;
-		g_sessions = s;
-	}
-	lose(300);
-	for (int i = 0; i < 100; i++)
-		g_texts[i] = strcpy(malloc(3000), "\33[2J\33]0;owned\a\377\342\200\256");
-	for (int i = 0; i < 10; i++)
-		g_cursors[i] = (char *)calloc(1, 600) + 40 + i;
-	scrub();
-	abort();
-}
-END
-ok "build" "$CC" -O1 -g -fno-builtin -w -o prog prog.c
-[ -x prog ] || finish
-ok "a core" make_core core.1 "$TMP/prog" "$(printf '\033[31mred\033[0m\202')"
-[ -s core.1 ] || finish
 ok "a larger one" make_core core.2 "$TMP/prog" many 50000
 core=core.1
 
@@ -236,6 +181,33 @@ ok "wide: and back to the list" \
 ok "wide: Enter's page of a sentence" wide '<Tab><Down><Down>' '[|] LEAKED'
 ok "wide: a picture" wide '5<Tab>' '[|] 0x[0-9a-f]* .* A CELL IS'
 
+# ---- the mouse, which is off until it is asked for ----
+
+mouse() {
+	shows ":mouse<Enter>$1" "$2"
+}
+ok "mouse: off, a click does nothing" shows '<Click 7,10><Again 7,10>' \
+	'^ > in use by the program  '
+ok "mouse: switched off again" mouse ':mouse<Enter><Click 7,10>' \
+	'^ > in use by the program  '
+ok "mouse: a click moves the cursor" mouse '3<Click 6,10>' '^ > char '
+ok "mouse: on the cursor's row it opens" mouse '3<Click 7,10><Click 7,9>' \
+	'^ ADDRESS .*SIZE'
+ok "mouse: a double click opens" mouse '3<Click 7,10><Again 7,10>' \
+	'^ ADDRESS .*SIZE'
+ok "mouse: one on the cursor's row opens once" \
+	mouse '3<Click 5,10><Again 5,10>' '^ > 0x[0-9a-f]*  *128  used'
+ok "mouse: a heading is no row" mouse '3<Click 4,10>' '^ > session '
+ok "mouse: the views" mouse '<Click 2,33>' '[[]4 Blocks[]]'
+ok "mouse: a view of the help" mouse '?<Click 7,9>' '[[]3 Types[]]'
+ok "mouse: the wheel scrolls" mouse '4<WheelDown><WheelDown><WheelUp>' \
+	"^ > $(sed -n 7p blocks | cut -d ' ' -f 1) "
+ok "mouse: the pane beside, and a row there" \
+	shows ':size 120x40\n:mouse<Enter>2<Click 6,80>' '[|] > mapped_bytes'
+ok "mouse: a cell of a picture" mouse \
+	'5<Tab><Enter>:<Esc><Click 8,18>' 'in use .*, free'
+ok "mouse: no such place" mouse '<Click 900,900><Click 1,1>' WHERE
+
 # ---- what is written ----
 
 # equals FILE SECTION VIEW OPTION...
@@ -319,6 +291,35 @@ same_keys() {
 }
 ok "the keys of the manual are those of the help" same_keys
 
+# ---- a heap so large that leaks are not looked for at once ----
+
+cat >vast.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+
+char *g_vast;
+
+int main(void)
+{
+	g_vast = calloc(1, 300 << 20);	/* never touched */
+	for (volatile int i = 0; i < 1024; i++)
+		memset(malloc(8000), 'l', 8000);
+	abort();
+}
+END
+"$CC" -O1 -g -fno-builtin -w -o vast vast.c
+ok "a vast core" make_core core.vast "$TMP/vast"
+core=core.vast
+ok "vast: leaks are said to be missing" shows '' \
+	'^   2[.] Leaks were not looked for yet: in a heap of this size'
+ok "vast: Enter there looks for them" \
+	shows '<Tab><Down><Enter>' '^   7[.]8.M in 10[0-9]* blocks cannot be'
+ok "vast: so does 8, and then they stand out" shows '81' \
+	'^   [12][.] 7[.]8.M in 10[0-9]* blocks cannot be reached'
+ok "vast: and nothing is said to be missing" \
+	sh -c '! grep -q "not looked for" screen'
+core=core.1
+
 # ---- another look at a process ----
 
 cat >grow.c <<'END'
@@ -372,13 +373,6 @@ looks_again() {
 	cat screen
 	return 1
 }
-until_true() {
-	tries=200
-	until "$@"; do
-		[ $((tries -= 1)) -gt 0 ] || return 1
-		sleep 0.05
-	done
-}
 sleep 60 &
 sleeper=$!
 if "$HEAPCORE" analyze -q -p $sleeper >/dev/null 2>&1; then
@@ -406,135 +400,4 @@ echo '<Nokey>' >keys
 ok "no such key" refused 'line 1: no key' --script=keys core.1
 ok "no such size" refused 'no size' --script=keys --size=80 core.1
 ok "no such file" refused 'core.none' --script=keys core.none
-
-# ---- real terminals ----
-
-if ! command -v tmux >/dev/null; then
-	skip "terminals" "no tmux"
-	finish
-fi
-unset TMUX
-# Its own terminal does not matter here.
-TERM=xterm
-export TERM
-T="tmux -f /dev/null -S $TMP/tmux"
-$T new-session -d -s stays cat || { skip "terminals" "no tmux"; finish; }
-trap '$T kill-server 2>/dev/null || :' EXIT
-
-seen() {
-	$T capture-pane -p -t s >pane 2>/dev/null && grep -qE -e "$1" pane
-}
-wait_for() {
-	until_true seen "$1" && return
-	echo "no '$1' in"
-	cat pane
-	return 1
-}
-# open_in TERM [OPTION...]: a shell in which the browser runs.
-open_in() {
-	term=$1
-	shift
-	$T kill-session -t =s 2>/dev/null || :
-	$T new-session -d -s s -x 80 -y 24 \
-		"PS1='ready\$ ' ENV= LC_ALL=C.UTF-8 sh" || return 1
-	wait_for 'ready\$' || return 1
-	$T send-keys -t s "stty -a >before; TERM=$term $HEAPCORE tui -q $* core.1; echo status \$?" Enter
-}
-works_in() {
-	open_in "$@" && wait_for 'in use by the program' || return 1
-	$T send-keys -t s Down Down && wait_for '^ > ' || return 1
-	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
-	$T send-keys -t s Enter && wait_for 'AT THIS ADDRESS' || return 1
-	$T send-keys -t s Escape && wait_for '^ > . g_sessions' || return 1
-	$T send-keys -t s q && wait_for 'status 0' || return 1
-	restored
-}
-# The modes are as they were.
-restored() {
-	rm -f after
-	$T send-keys -t s 'stty -a >after; echo done' Enter &&
-		wait_for '^done' && cmp before after
-}
-for term in xterm-256color screen tmux-256color linux vt100; do
-	if command -v infocmp >/dev/null && infocmp $term >/dev/null 2>&1; then
-		ok "in $term" works_in $term
-	else
-		skip "in $term" "it is not known here"
-	fi
-done
-ok "without colours" works_in tmux-256color --color=never
-# Roles have colours, and with NO_COLOR attributes only.
-colours() {
-	open_in xterm-256color "$1" && wait_for 'in use by the program' ||
-		return 1
-	$T capture-pane -e -p -t s >ansi
-	$T send-keys -t s q && wait_for 'status 0' || return 1
-	esc=$(printf '\033')
-	# Bold headings, reverse bars and cursor.
-	grep -q "$esc\[[0-9;]*1[;m].*WHERE THE MEMORY" ansi &&
-		[ "$(grep -c "$esc\[[0-9;]*7[;m]" ansi)" -ge 3 ] || return 1
-	if grep -q "$esc\[[0-9;]*3[1-6][;m]" ansi; then
-		[ "$1" = --color=auto ]
-	else
-		[ "$1" = --color=never ]
-	fi
-}
-ok "headings, graphs in colours" colours --color=auto
-ok "none, but bold and reverse" colours --color=never
-unknown() {
-	open_in "$1" && wait_for 'status 2' && grep -q "$2" pane &&
-		grep -q 'heapcore analyze' pane
-}
-ok "dumb is explained" unknown dumb "'dumb' cannot show"
-ok "an unknown one is explained" unknown no-such-term 'is not known'
-
-browser() {
-	$T list-panes -t s -F '#{pane_pid}' >shell &&
-		child=$(cat "/proc/$(cat shell)/task/$(cat shell)/children") &&
-		[ -n "$child" ]
-}
-killed_by() {
-	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	until_true browser || return 1
-	kill -"$1" $child && wait_for "status $2" && restored
-}
-ok "terminated, the terminal is as it was" killed_by TERM 143
-ok "hung up" killed_by HUP 129
-ok "aborted" killed_by ABRT 134
-ok "a fault" killed_by SEGV 139
-ok "quit" killed_by QUIT 131
-ok "interrupted" killed_by INT 0
-# Once something was computed, another process is the browser.
-killed_later() {
-	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	until_true browser || return 1
-	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
-	child=${child% }
-	[ -n "$(cat "/proc/$child/task/$child/children")" ] || return 1
-	kill -"$1" $child && wait_for "status $2" && restored
-}
-ok "terminated later" killed_later TERM 143
-ok "a fault later" killed_later SEGV 139
-# The shell has the terminal in between.
-stopped() {
-	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
-	$T send-keys -t s C-z && wait_for 'status 148' && restored || return 1
-	$T send-keys -t s fg Enter && wait_for '^ > . g_sessions' || return 1
-	$T send-keys -t s 2 && wait_for 'SIZE CLASSES' || return 1
-	$T send-keys -t s Q && wait_for '^ready.$'
-}
-ok "stopped, and gone on with" stopped
-resized() {
-	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	for size in '20 5' '120 40' '61 16' '200 60' '80 24'; do
-		$T resize-window -t s -x ${size% *} -y ${size#* } || return 1
-	done
-	$T send-keys -t s 3 && wait_for '^ > session' || return 1
-	$T resize-window -t s -x 20 -y 5 && wait_for '^make it 60x15' ||
-		return 1
-	$T resize-window -t s -x 100 -y 30 && wait_for '^ > session'
-	$T send-keys -t s Q && wait_for 'status 0'
-}
-ok "resized" resized
 finish
