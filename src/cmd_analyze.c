@@ -391,7 +391,7 @@ static bool asks_for_leaks(const struct run *run)
 /* A list of blocks is long anyway. */
 static bool asks_for_types(const struct run *run)
 {
-	return run->args.blocks || run->args.at || run->args.hints ||
+	return run->args.blocks || run->args.hints ||
 	       blocks_want_types(&run->filter) ||
 	       (run->args.budget && !run->options.sample_rate) ||
 	       (run->args.report.only &&
@@ -422,7 +422,9 @@ static void analyse(struct run *run)
 		      run->options.sections &
 		      (1u << SECTION_LEAKS | 1u << SECTION_STRINGS)))
 		subject_reach(s, asked, &run->progress);
-	if (asks_for_types(run) ||
+	if (run->args.at)
+		subject_census_near(s, run->at, &run->progress);
+	else if (asks_for_types(run) ||
 	    run->options.sections & (1u << SECTION_TYPES |
 				     1u << SECTION_LEAKS))
 		subject_census(s, asks_for_types(run), &run->progress);

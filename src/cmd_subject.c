@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 #include "corewalk/target.h"
 #include "report/sample.h"
@@ -416,6 +417,48 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 	s->input.census = &s->census;
 	if (s->input.reach)
 		reach_group_types(&s->reach, &s->heap, &s->census.types);
+}
+
+static void pick(uint64_t *picked, const struct index *ix, vaddr addr)
+{
+	uint32_t number = index_find(ix, addr);
+
+	picked[number >> 6] |= UINT64_C(1) << (number & 63);
+}
+
+/* The block at an address, and those that its words point into. */
+static uint64_t *pick_near(struct subject *s, const struct index *ix,
+			   vaddr addr)
+{
+	uint64_t *ret = mem_zalloc((ix->n / 64 + 1) * sizeof(*ret));
+	enum { LOOKED_AT = 1 << 16 };	/* bytes */
+	struct block b, to;
+	uint64_t word;
+
+	if (!heap_find(&s->heap, addr, &b))
+		return ret;
+	pick(ret, ix, b.addr);
+	for (uint64_t at = 0; at < min_u64(b.usable, LOOKED_AT);
+	     at += s->sp->word)
+		if (space_word(s->sp, b.addr + at, &word) &&
+		    heap_find(&s->heap, word, &to))
+			pick(ret, ix, to.addr);
+	return ret;
+}
+
+void subject_census_near(struct subject *s, vaddr addr, struct progress *p)
+{
+	struct census_input in;
+	uint64_t *picked;
+
+	if (!s->input.heap_found || !census_ready(s, &in, p))
+		return;
+	find_types(s, in.ix, p);
+	in.typed = &s->typed;
+	in.only = picked = pick_near(s, in.ix, addr);
+	census_init(&s->census, &in);
+	s->input.census = &s->census;
+	free(picked);
 }
 
 void subject_php(struct subject *s, bool asked, struct progress *p)

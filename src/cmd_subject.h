@@ -119,6 +119,8 @@ void subject_reach(struct subject *s, bool asked, struct progress *p);
  * being asked as above.
  */
 void subject_census(struct subject *s, bool asked, struct progress *p);
+/* Of the block at an address and of those that it points to, alone. */
+void subject_census_near(struct subject *s, vaddr addr, struct progress *p);
 /* The same of sampled blocks only, if not all were looked at. */
 void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,
 		    struct progress *p);
