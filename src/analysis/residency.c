@@ -16,7 +16,8 @@ struct filler {
 	struct space *sp;
 	const struct heap *h;
 	struct usage *usage;
-	uint32_t class[SLOTS + BUCKETS];	/* index plus 1; 0: none */
+	/* Owned; by allocator: index plus 1; 0: none. */
+	uint32_t (*class)[SLOTS + BUCKETS];
 };
 
 /* The next piece of [from, to) that is not just resident. */
@@ -70,20 +71,24 @@ static void index_classes(struct filler *f)
 		const struct usage_class *c = &f->usage->classes[i];
 
 		if (!(c->min % UNIT))
-			f->class[slot_of(c->min)] = (uint32_t)i + 1;
+			f->class[c->allocator][slot_of(c->min)] =
+				(uint32_t)i + 1;
 	}
 }
 
 /* Sizes of their own at the end of an extent are few: they are looked for. */
-static struct usage_class *class_of(struct filler *f, uint64_t size)
+static struct usage_class *class_of(struct filler *f, uint32_t arena,
+				    uint64_t size)
 {
 	struct usage *u = f->usage;
-	uint32_t i = f->class[slot_of(size)];
+	uint32_t allocator = f->h->arenas[arena].allocator;
+	uint32_t i = f->class[allocator][slot_of(size)];
 
 	if (i && size >= u->classes[i - 1].min && size <= u->classes[i - 1].max)
 		return &u->classes[i - 1];
 	for (i = 0; i < u->n_classes; i++)
-		if (size >= u->classes[i].min && size <= u->classes[i].max)
+		if (u->classes[i].allocator == allocator &&
+		    size >= u->classes[i].min && size <= u->classes[i].max)
 			return &u->classes[i];
 	return NULL;
 }
@@ -91,7 +96,8 @@ static struct usage_class *class_of(struct filler *f, uint64_t size)
 static void add_to_class(struct filler *f, const struct planes_cursor *at,
 			 uint32_t flags, uint64_t bytes)
 {
-	struct usage_class *c = class_of(f, at->end - at->start);
+	struct usage_class *c = class_of(f, at->x->arena,
+					 at->end - at->start);
 	enum block_state state = planes_state(at->x, at->g);
 
 	if (c)
@@ -171,7 +177,7 @@ static void add_extent(struct filler *f, const struct heap_extent *x,
 	if (x->kind != EXTENT_MMAPPED)
 		return;
 	residency_add(&a->used, &r);
-	k = class_of(f, x->end - x->start);
+	k = class_of(f, x->arena, x->end - x->start);
 	if (k)
 		residency_add(&k->used_pages, &r);
 }
@@ -199,7 +205,10 @@ void residency_init(struct residency_heap *r, struct space *sp,
 	if (!space_pages_known(sp))
 		return;
 	f = mem_zalloc(sizeof(*f));
-	*f = (struct filler){ .r = r, .sp = sp, .h = h, .usage = usage };
+	*f = (struct filler){
+		.r = r, .sp = sp, .h = h, .usage = usage,
+		.class = mem_zalloc((h->n_allocators + 1) * sizeof(*f->class)),
+	};
 	by = mem_zalloc((h->n_arenas + 1) * sizeof(*by));
 	r->arenas = mem_zalloc((h->n_arenas + 1) * sizeof(*r->arenas));
 	index_classes(f);
@@ -215,6 +224,7 @@ void residency_init(struct residency_heap *r, struct space *sp,
 		residency_add(&r->total.all, &a->all);
 	}
 	free(by);
+	free(f->class);
 	free(f);
 }
 

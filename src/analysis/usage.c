@@ -16,7 +16,9 @@ enum {
 	MAX_RESTS = 1000,	/* beyond, they go to the buckets too */
 };
 
+/* Of one allocator. */
 struct counter {
+	uint32_t allocator;
 	uint64_t n[BLOCK_STATES][SLOTS];	/* blocks of slot * UNIT */
 	uint64_t n_mmapped[SLOTS];
 	vaddr used[SLOTS], any[SLOTS];		/* examples: user addresses */
@@ -56,6 +58,7 @@ static struct usage_class *other_class(struct counter *c, uint64_t size)
 	if (size >= USAGE_EXACT || c->n_rests == MAX_RESTS) {
 		bucket = 63 - __builtin_clzll(size);
 		ret = &c->large[bucket];
+		ret->allocator = c->allocator;
 		ret->min = UINT64_C(1) << bucket;
 		ret->max = ret->min * 2 - 1;
 		return ret;
@@ -64,7 +67,9 @@ static struct usage_class *other_class(struct counter *c, uint64_t size)
 		if (c->rests[i].min == size)
 			return &c->rests[i];
 	ret = &MEM_PUSH(c->rests, c->n_rests, c->cap_rests);
-	*ret = (struct usage_class){ .min = size, .max = size };
+	*ret = (struct usage_class){
+		.allocator = c->allocator, .min = size, .max = size,
+	};
 	return ret;
 }
 
@@ -145,6 +150,8 @@ static void add_class(struct usage *u, const struct usage_class *k)
 {
 	struct usage_class *t = &u->total;
 
+	t->min = u->n_classes ? min_u64(t->min, k->min) : k->min;
+	t->max = max_u64(t->max, k->max);
 	MEM_PUSH(u->classes, u->n_classes, u->cap_classes) = *k;
 	for (int s = 0; s < BLOCK_STATES; s++)
 		add_tally(&t->state[s], k->state[s].blocks, k->state[s].bytes);
@@ -157,7 +164,7 @@ static void add_slot(struct usage *u, const struct counter *c, uint64_t slot)
 {
 	uint64_t size = slot * UNIT;
 	struct usage_class k = {
-		.min = size, .max = size,
+		.allocator = c->allocator, .min = size, .max = size,
 		.example = c->used[slot] ? c->used[slot] : c->any[slot],
 	};
 	uint64_t blocks = c->n_mmapped[slot];
@@ -173,11 +180,19 @@ static void add_slot(struct usage *u, const struct counter *c, uint64_t slot)
 		add_class(u, &k);
 }
 
-static int by_size(const void *a, const void *b)
+static int compare_class(const struct usage_class *c, uint32_t allocator,
+			 uint64_t min)
+{
+	if (c->allocator != allocator)
+		return c->allocator < allocator ? -1 : 1;
+	return (c->min > min) - (c->min < min);
+}
+
+int usage_order(const void *a, const void *b)
 {
 	const struct usage_class *x = a, *y = b;
 
-	return (x->min > y->min) - (x->min < y->min);
+	return compare_class(x, y->allocator, y->min);
 }
 
 static void make_classes(struct usage *u, const struct counter *c)
@@ -189,12 +204,6 @@ static void make_classes(struct usage *u, const struct counter *c)
 	for (int i = 0; i < BUCKETS; i++)
 		if (c->large[i].max)
 			add_class(u, &c->large[i]);
-	if (!u->n_classes)
-		return;
-	qsort(u->classes, u->n_classes, sizeof(*u->classes), by_size);
-	u->total.min = u->classes[0].min;
-	u->total.max = u->classes[u->n_classes - 1].max;
-	u->total.example = u->classes[0].example;
 }
 
 static bool is_wanted(const struct usage *u, const bool *wanted,
@@ -205,16 +214,17 @@ static bool is_wanted(const struct usage *u, const bool *wanted,
 	return u->arena == USAGE_ALL_ARENAS || u->arena == arena;
 }
 
-static void count_all(struct usage *u, const struct heap *h, uint32_t arena,
-		      const bool *wanted)
+static void count_allocator(struct usage *u, const struct heap *h,
+			    uint32_t allocator, const bool *wanted)
 {
 	struct counter *c = mem_zalloc(sizeof(*c));
 
-	*u = (struct usage){ .arena = arena };
+	c->allocator = allocator;
 	for (size_t i = 0; i < h->n_extents; i++) {
 		const struct heap_extent *x = &h->extents[i];
 
-		if (!is_wanted(u, wanted, x->arena))
+		if (h->arenas[x->arena].allocator != allocator ||
+		    !is_wanted(u, wanted, x->arena))
 			continue;
 		if (x->kind == EXTENT_MMAPPED)
 			add_mmapped(c, x);
@@ -224,6 +234,18 @@ static void count_all(struct usage *u, const struct heap *h, uint32_t arena,
 	make_classes(u, c);
 	free(c->rests);
 	free(c);
+}
+
+static void count_all(struct usage *u, const struct heap *h, uint32_t arena,
+		      const bool *wanted)
+{
+	*u = (struct usage){ .arena = arena };
+	for (size_t i = 0; i < h->n_allocators; i++)
+		count_allocator(u, h, (uint32_t)i, wanted);
+	if (!u->n_classes)
+		return;
+	qsort(u->classes, u->n_classes, sizeof(*u->classes), usage_order);
+	u->total.example = u->classes[0].example;
 }
 
 void usage_init(struct usage *u, const struct heap *h, uint32_t arena)
@@ -243,15 +265,16 @@ void usage_fini(struct usage *u)
 	*u = (struct usage){ 0 };
 }
 
-/* How many classes begin at or before a size. */
-static size_t classes_up_to(const struct usage *u, uint64_t size)
+/* How many classes come before a size, or begin with it. */
+static size_t classes_up_to(const struct usage *u, uint32_t allocator,
+			    uint64_t size)
 {
 	size_t low = 0, high = u->n_classes;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (u->classes[middle].min <= size)
+		if (compare_class(&u->classes[middle], allocator, size) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -259,9 +282,9 @@ static size_t classes_up_to(const struct usage *u, uint64_t size)
 	return low;
 }
 
-size_t usage_find(const struct usage *u, uint64_t size)
+size_t usage_find(const struct usage *u, uint32_t allocator, uint64_t size)
 {
-	size_t n = classes_up_to(u, size);
+	size_t n = classes_up_to(u, allocator, size);
 
 	return n ? n - 1 : 0;
 }
@@ -273,12 +296,16 @@ static void add_used(struct usage_class *c, uint64_t blocks, uint64_t bytes)
 }
 
 /* The class of a size, made if there is none. */
-static struct usage_class *class_of(struct usage *u, uint64_t size)
+static struct usage_class *class_of(struct usage *u, uint32_t allocator,
+				    uint64_t size)
 {
-	struct usage_class new = { .min = size, .max = size };
-	size_t at = classes_up_to(u, size), n;
+	struct usage_class new = {
+		.allocator = allocator, .min = size, .max = size,
+	};
+	size_t at = classes_up_to(u, allocator, size), n;
 
-	if (at && u->classes[at - 1].max >= size)
+	if (at && u->classes[at - 1].allocator == allocator &&
+	    u->classes[at - 1].max >= size)
 		return &u->classes[at - 1];
 	if (size >= USAGE_EXACT) {
 		new.min = UINT64_C(1) << (63 - __builtin_clzll(size));
@@ -291,14 +318,15 @@ static struct usage_class *class_of(struct usage *u, uint64_t size)
 	return &u->classes[at];
 }
 
-void usage_resize(struct usage *u, uint64_t from, uint64_t to)
+void usage_resize(struct usage *u, uint32_t allocator, uint64_t from,
+		  uint64_t to)
 {
-	size_t at = usage_find(u, from);
+	size_t at = usage_find(u, allocator, from);
 
 	if (!u->n_classes || !to || !u->classes[at].used.blocks)
 		return;
 	add_used(&u->classes[at], UINT64_MAX, -from);
-	add_used(class_of(u, to), 1, to);
+	add_used(class_of(u, allocator, to), 1, to);
 	add_used(&u->total, 0, to - from);
 }
 

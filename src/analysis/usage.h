@@ -3,8 +3,8 @@
  * What sizes the blocks have.
  *
  * A *size class* is one chunk size below USAGE_EXACT bytes, and above it a
- * range from one power of two to the next.  Sizes are chunk sizes: what malloc
- * hands out plus the allocator's own words.
+ * range from one power of two to the next, of one allocator.  Sizes are chunk
+ * sizes: what malloc hands out plus the allocator's own words.
  *
  * Invariant: over all classes, blocks and bytes of each state add up to the
  * tallies of the arenas.
@@ -23,6 +23,7 @@
 enum { USAGE_EXACT = 65536, USAGE_ALL_ARENAS = UINT32_MAX };
 
 struct usage_class {
+	uint32_t allocator;	/* index in heap.allocators */
 	uint64_t min, max;	/* chunk sizes, inclusive; equal if exact */
 	struct tally state[BLOCK_STATES];	/* without mmapped blocks */
 	struct tally mmapped;	/* in use, a mapping of their own */
@@ -36,7 +37,8 @@ struct usage_class {
 
 struct usage {
 	uint32_t arena;			/* or USAGE_ALL_ARENAS */
-	struct usage_class *classes;	/* owned; sorted by size, none empty */
+	/* Owned; by allocator, and then by size; none is empty. */
+	struct usage_class *classes;
 	size_t n_classes, cap_classes;
 	struct usage_class total;	/* of all; min and max over all sizes */
 };
@@ -49,9 +51,12 @@ void usage_init_some(struct usage *u, const struct heap *h,
 void usage_fini(struct usage *u);
 
 /* The place of the class of a block's size. */
-size_t usage_find(const struct usage *u, uint64_t size);
+size_t usage_find(const struct usage *u, uint32_t allocator, uint64_t size);
 /* A block in use that has one size counts from now on with another. */
-void usage_resize(struct usage *u, uint64_t from, uint64_t to);
+void usage_resize(struct usage *u, uint32_t allocator, uint64_t from,
+		  uint64_t to);
+/* For qsort() of classes: as they are in usage. */
+int usage_order(const void *a, const void *b);
 
 /* The sums agree with the arenas' tallies. */
 bool usage_check(const struct usage *u, const struct heap *h) MUST_CHECK;

@@ -520,12 +520,16 @@ uint64_t blocks_write(const struct report_input *in,
 	return n;
 }
 
+enum { CLASS_SLOTS = USAGE_EXACT + 64 };
+
 /* The place of a class: its size, or behind those the power of two. */
-static size_t class_slot(uint64_t size)
+static size_t class_slot(uint32_t allocator, uint64_t size)
 {
+	size_t first = (size_t)allocator * CLASS_SLOTS;
+
 	if (size < USAGE_EXACT)
-		return size;
-	return USAGE_EXACT + (size_t)(63 - __builtin_clzll(size));
+		return first + size;
+	return first + USAGE_EXACT + (size_t)(63 - __builtin_clzll(size));
 }
 
 static void class_add(struct usage_class *c, const struct block *b,
@@ -548,29 +552,23 @@ static void class_add(struct usage_class *c, const struct block *b,
 }
 
 static struct usage_class *class_of(struct usage *u, uint32_t *index,
-				    uint64_t size)
+				    uint32_t allocator, uint64_t size)
 {
-	uint32_t *at = &index[class_slot(size)];
+	uint32_t *at = &index[class_slot(allocator, size)];
 	struct usage_class *c;
 
 	if (*at)
 		return &u->classes[*at - 1];
 	c = &MEM_PUSH(u->classes, u->n_classes, u->cap_classes);
-	*c = (struct usage_class){ .min = size, .max = size };
+	*c = (struct usage_class){
+		.allocator = allocator, .min = size, .max = size,
+	};
 	if (size >= USAGE_EXACT) {
 		c->min = UINT64_C(1) << (63 - __builtin_clzll(size));
 		c->max = c->min + (c->min - 1);
 	}
 	*at = (uint32_t)u->n_classes;
 	return c;
-}
-
-static int compare_classes(const void *a, const void *b)
-{
-	const struct usage_class *x = a;
-	const struct usage_class *y = b;
-
-	return (x->min > y->min) - (x->min < y->min);
 }
 
 void blocks_usage(struct usage *u, const struct report_input *in,
@@ -581,7 +579,8 @@ void blocks_usage(struct usage *u, const struct report_input *in,
 	struct words w = {
 		.wants_thread = filter_uses(filter, B_THREAD),
 	};
-	uint32_t *index = mem_zalloc((USAGE_EXACT + 64) * sizeof(*index));
+	uint32_t *index = mem_zalloc(h->n_allocators * CLASS_SLOTS *
+				     sizeof(*index));
 	struct heap_iter it;
 	struct block b;
 
@@ -592,12 +591,13 @@ void blocks_usage(struct usage *u, const struct report_input *in,
 		block_cells(h, &w, &b, cells);
 		if (!filter_match(filter, cells, w.pool.text))
 			continue;
-		class_add(class_of(u, index, b.size), &b, &w.pages);
+		class_add(class_of(u, index, h->arenas[b.arena].allocator,
+				   b.size), &b, &w.pages);
 		class_add(&u->total, &b, &w.pages);
 	}
 	if (u->n_classes)
 		qsort(u->classes, u->n_classes, sizeof(*u->classes),
-		      compare_classes);
+		      usage_order);
 	words_fini(&w);
 	free(index);
 }

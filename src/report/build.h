@@ -54,7 +54,8 @@ struct profile;
 struct table *sample_add_classes(struct report *r, unsigned section,
 				 const char *name, const char *title,
 				 const struct profile *profile,
-				 const struct usage *u, uint64_t rate);
+				 const struct usage *u, const struct heap *h,
+				 uint64_t rate);
 
 /* build_profile.c: the profile that is still in the process */
 void build_profile(struct report *r, const struct report_input *in);

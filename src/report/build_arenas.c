@@ -195,14 +195,15 @@ void build_arenas(struct report *r, const struct report_input *in)
 }
 
 enum {
-	K_SIZE, K_MIN, K_MAX, K_BLOCKS, K_BYTES, K_RESIDENT, K_USED_BLOCKS,
-	K_USED, K_FREE_BLOCKS, K_FREE, K_BINS, K_FREE_SHARE, K_EXAMPLE,
+	K_SIZE, K_ALLOCATOR, K_MIN, K_MAX, K_BLOCKS, K_BYTES, K_RESIDENT,
+	K_USED_BLOCKS, K_USED, K_FREE_BLOCKS, K_FREE, K_BINS, K_FREE_SHARE, K_EXAMPLE,
 	K_USED_RESIDENT, K_USED_SWAPPED, K_FREE_RESIDENT, K_SWAPPED, K_COLUMNS
 };
 
 static const struct column class_columns[K_COLUMNS] = {
 	[K_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 26),
+	[K_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT),
 	[K_MIN] = COLUMN("min_bytes", "", BYTES, DATA_ONLY),
 	[K_MAX] = COLUMN("max_bytes", "", BYTES, DATA_ONLY),
 	[K_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
@@ -254,7 +255,8 @@ static void set_bins(struct table *t, const struct usage_class *c)
 		table_set_text(t, K_BINS, bins);
 }
 
-static void add_class(struct table *t, const struct usage_class *c)
+static void add_class(struct table *t, const struct heap *h,
+		      const struct usage_class *c)
 {
 	const struct tally *own = &c->state[BLOCK_OVERHEAD];
 
@@ -264,6 +266,7 @@ static void add_class(struct table *t, const struct usage_class *c)
 	else
 		table_printf(t, K_SIZE, "%" PRIu64 " to %" PRIu64, c->min,
 			     c->max);
+	table_set_text(t, K_ALLOCATOR, h->allocators[c->allocator].name);
 	table_set(t, K_MIN, c->min);
 	table_set(t, K_MAX, c->max);
 	table_set(t, K_BLOCKS, c->used.blocks + c->free.blocks + own->blocks);
@@ -293,11 +296,12 @@ void build_classes(struct report *r, const struct report_input *in)
 		usage = &matching;
 	}
 	for (size_t i = 0; i < usage->n_classes; i++) {
-		add_class(t, &usage->classes[i]);
+		add_class(t, in->heap, &usage->classes[i]);
 		if (known)
 			set_class_pages(t, &usage->classes[i]);
 	}
 	table_hide(t, known ? K_FREE_SHARE : K_RESIDENT);
+	table_hide_same(t, K_ALLOCATOR);
 	table_add_total(t);
 	table_sort(t, K_BYTES, false);
 	if (filter)

@@ -449,7 +449,8 @@ void build_profile(struct report *r, const struct report_input *in)
 	if (p->rate) {
 		t = sample_add_classes(r, SECTION_PROFILE, "profile_classes",
 				       "THE SAME BY SIZE, BESIDE THE WALK",
-				       &p->classes, &p->exact, p->rate);
+				       &p->classes, &p->exact, in->heap,
+				       p->rate);
 		t->more = "other sizes";
 	}
 	build_ages(r, p);

@@ -12,7 +12,7 @@
 #include "sampler/profile.h"
 
 enum {
-	S_SIZE, S_MIN, S_MAX, S_SAMPLES,
+	S_SIZE, S_ALLOCATOR, S_MIN, S_MAX, S_SAMPLES,
 	S_BYTES, S_BLOCKS = S_BYTES + ESTIMATE_COLUMNS,
 	S_COLUMNS = S_BLOCKS + ESTIMATE_COLUMNS
 };
@@ -20,6 +20,7 @@ enum {
 static const struct column sample_columns[S_COLUMNS] = {
 	[S_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 26),
+	[S_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT),
 	[S_MIN] = COLUMN("min_bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[S_MAX] = COLUMN("max_bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
 	[S_SAMPLES] = COLUMN("samples", "samples", COUNT,
@@ -34,6 +35,7 @@ static void take_samples(struct profile *classes, struct profile *types,
 			 const struct report_input *in)
 {
 	const struct census *c = in->sampled;
+	const struct arena *arenas = in->heap->arenas;
 	struct sample_walk w;
 	struct sample hit;
 	struct block b;
@@ -45,8 +47,9 @@ static void take_samples(struct profile *classes, struct profile *types,
 	sample_walk_init(&w, in->heap, r->options->sample_rate,
 			 r->options->sample_seed);
 	while (sample_walk_next(&w, &b, &hit)) {
-		profile_add(classes, (uint32_t)usage_find(in->usage, b.size),
-			    &hit);
+		profile_add(classes, (uint32_t)
+			    usage_find(in->usage, arenas[b.arena].allocator,
+				       b.size), &hit);
 		if (c)
 			profile_add(types,
 				    types_of(&c->types,
@@ -80,7 +83,8 @@ static void set_row(struct table *t, const struct profile_row *row,
 }
 
 static void add_rows(struct table *t, const struct profile *p,
-		     const struct usage *u, uint64_t rate)
+		     const struct usage *u, const struct heap *h,
+		     uint64_t rate)
 {
 	for (size_t i = 0; i < u->n_classes; i++) {
 		const struct usage_class *c = &u->classes[i];
@@ -93,6 +97,8 @@ static void add_rows(struct table *t, const struct profile *p,
 		else
 			table_printf(t, S_SIZE, "%" PRIu64 " to %" PRIu64,
 				     c->min, c->max);
+		table_set_text(t, S_ALLOCATOR,
+			       h->allocators[c->allocator].name);
 		table_set(t, S_MIN, c->min);
 		table_set(t, S_MAX, c->max);
 		set_row(t, profile_find(p, (uint32_t)i), c,
@@ -107,13 +113,15 @@ static void add_rows(struct table *t, const struct profile *p,
 struct table *sample_add_classes(struct report *r, unsigned section,
 				 const char *name, const char *title,
 				 const struct profile *profile,
-				 const struct usage *u, uint64_t rate)
+				 const struct usage *u, const struct heap *h,
+				 uint64_t rate)
 {
 	struct table *t = report_add(r, section, name, title, sample_columns,
 				     S_COLUMNS);
 
 	t->more = "other sizes";
-	add_rows(t, profile, u, rate);
+	add_rows(t, profile, u, h, rate);
+	table_hide_same(t, S_ALLOCATOR);
 	table_sort(t, S_BYTES + ESTIMATE_EXACT, false);
 	return t;
 }
@@ -189,7 +197,8 @@ void build_sample(struct report *r, const struct report_input *in)
 
 	take_samples(&classes, &types, r, in);
 	sample_add_classes(r, SECTION_SAMPLE, "sample", "AS A SAMPLER SEES IT",
-			   &classes, in->usage, r->options->sample_rate);
+			   &classes, in->usage, in->heap,
+			   r->options->sample_rate);
 	if (in->sampled)
 		build_types_sample(r, in, &types);
 	profile_fini(&classes);

@@ -58,6 +58,7 @@ static const struct column class_columns[CLASSES_COLUMNS] = {
 	[CLASSES_USED_BLOCKS] = COLUMN("used_blocks", "", COUNT),
 	[CLASSES_FREE] = COLUMN("free_bytes", "", BYTES),
 	[CLASSES_FREE_BLOCKS] = COLUMN("free_blocks", "", COUNT),
+	[CLASSES_ALLOCATOR] = COLUMN("allocator", "", TEXT),
 };
 
 static const struct column leak_columns[LEAKS_COLUMNS] = {
@@ -112,8 +113,8 @@ static const struct {
 		ARENAS_COLUMNS, BIT(ARENAS_NAME),
 		BIT(ARENAS_ADDRESS) | BIT(ARENAS_TRIMMABLE), false },
 	[COMPARE_CLASSES] = { "classes", "size classes", class_columns,
-		CLASSES_COLUMNS, BIT(CLASSES_MIN) | BIT(CLASSES_MAX), 0,
-		false },
+		CLASSES_COLUMNS, BIT(CLASSES_MIN) | BIT(CLASSES_MAX) |
+		BIT(CLASSES_ALLOCATOR), BIT(CLASSES_ALLOCATOR), false },
 	[COMPARE_LEAKS] = { "leaks", "leaks", leak_columns, LEAKS_COLUMNS,
 		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), 0, true },
 	[COMPARE_TYPES] = { "types", "types", type_columns, TYPES_COLUMNS,
@@ -582,6 +583,55 @@ static uint32_t *sorted_rows(struct order *o, size_t n)
 	return rows;
 }
 
+/* ---- size classes of reports that do not say whose they are ---- */
+
+static bool knows_allocators(const struct compare_side *side)
+{
+	for (size_t i = 0; i < side->list[COMPARE_CLASSES].n_rows; i++)
+		if (!cell_of(side, COMPARE_CLASSES, i,
+			     CLASSES_ALLOCATOR)->known)
+			return false;
+	return true;
+}
+
+/* One row for each size, of all allocators. */
+static void fold_allocators(struct compare_side *side)
+{
+	struct table *t = &side->list[COMPARE_CLASSES], to;
+	struct order o = {
+		side, COMPARE_CLASSES, BIT(CLASSES_MIN) | BIT(CLASSES_MAX),
+	};
+	uint32_t *rows = sorted_rows(&o, t->n_rows);
+
+	table_init(&to, t->name, t->title, t->columns, t->n_columns);
+	for (size_t i = 0; i < t->n_rows; i++) {
+		const struct cell *c = cell_of(side, o.list, rows[i], 0);
+		bool same = i && !compare_keys(&o, rows[i - 1], &o, rows[i]);
+
+		if (!same)
+			table_row(&to);
+		for (size_t k = 0; k < CLASSES_ALLOCATOR; k++) {
+			const struct cell *sum = &to.cells[to.current + k];
+			bool adds = same && k >= CLASSES_USED && sum->known;
+
+			if (c[k].known)
+				table_set(&to, k, c[k].u +
+						  (adds ? sum->u : 0));
+		}
+	}
+	free(rows);
+	table_fini(t);
+	*t = to;
+}
+
+static void match_classes(struct compare *c)
+{
+	if (knows_allocators(c->side[0]) && knows_allocators(c->side[1]))
+		return;
+	fold_allocators(c->side[0]);
+	fold_allocators(c->side[1]);
+}
+
 static void pair_rows(struct compare *c, enum compare_list list,
 		      unsigned keys)
 {
@@ -641,14 +691,15 @@ static bool same_process(const struct compare *c)
 	return addr && addr == main_arena(c->side[1]);
 }
 
-void compare_init(struct compare *c, const struct compare_side *old,
-		  const struct compare_side *new)
+void compare_init(struct compare *c, struct compare_side *old,
+		  struct compare_side *new)
 {
 	*c = (struct compare){ .side = { old, new }, .complete = true };
 	check_side(c, 0);
 	check_side(c, 1);
 	check_programs(c);
 	check_types(c);
+	match_classes(c);
 	for (unsigned i = 0; i < COMPARE_LISTS; i++) {
 		unsigned keys = lists[i].keys;
 

@@ -55,7 +55,7 @@ enum {
 };
 enum {
 	CLASSES_MIN, CLASSES_MAX, CLASSES_USED, CLASSES_USED_BLOCKS,
-	CLASSES_FREE, CLASSES_FREE_BLOCKS, CLASSES_COLUMNS
+	CLASSES_FREE, CLASSES_FREE_BLOCKS, CLASSES_ALLOCATOR, CLASSES_COLUMNS
 };
 enum { LEAKS_NAME, LEAKS_GRADE, LEAKS_BYTES, LEAKS_BLOCKS, LEAKS_COLUMNS };
 enum {
@@ -105,7 +105,7 @@ struct compare_note {
 };
 
 struct compare {
-	const struct compare_side *side[2];	/* borrowed; old, new */
+	struct compare_side *side[2];	/* borrowed; old, new */
 	struct compare_pair *pairs[COMPARE_LISTS];	/* owned */
 	size_t n_pairs[COMPARE_LISTS];
 	bool has[COMPARE_LISTS];	/* both sides have it */
@@ -114,8 +114,9 @@ struct compare {
 	bool complete;
 };
 
-void compare_init(struct compare *c, const struct compare_side *old,
-		  const struct compare_side *new);
+/* Both lose what one of them does not tell apart: size classes' allocators. */
+void compare_init(struct compare *c, struct compare_side *old,
+		  struct compare_side *new);
 void compare_fini(struct compare *c);
 
 /* One amount of one pair.  A row that is not there has none of it. */

@@ -381,14 +381,15 @@ static void build_arenas(struct report *r, const struct compare *c)
 /* ---- size classes ---- */
 
 enum {
-	K_SIZE, K_MIN, K_MAX, K_USED, K_USED_BLOCKS = K_USED + 3,
+	K_SIZE, K_ALLOCATOR, K_MIN, K_MAX, K_USED, K_USED_BLOCKS = K_USED + 3,
 	K_FREE = K_USED_BLOCKS + 3, K_FREE_BLOCKS = K_FREE + 3,
 	K_MOVED = K_FREE_BLOCKS + 3, K_COLUMNS
 };
 
 static const struct column class_columns[K_COLUMNS] = {
 	[K_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
-			  .width = 20),
+			  .width = 18),
+	[K_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT),
 	[K_MIN] = COLUMN("min_bytes", "", BYTES, .flags = HIDDEN),
 	[K_MAX] = COLUMN("max_bytes", "", BYTES, .flags = HIDDEN),
 	BYTES_ALL(K_USED, "used_"),
@@ -448,6 +449,8 @@ static uint64_t add_class(struct table *t, const struct compare *c,
 	str_clear(size);
 	compare_size_text(c, pair, size);
 	table_set_text(t, K_SIZE, size->text);
+	set_label(t, K_ALLOCATOR, c, COMPARE_CLASSES, pair,
+		  CLASSES_ALLOCATOR);
 	set_label(t, K_MIN, c, COMPARE_CLASSES, pair, CLASSES_MIN);
 	set_label(t, K_MAX, c, COMPARE_CLASSES, pair, CLASSES_MAX);
 	moved = set_measures(t, c, COMPARE_CLASSES, pair, class_measures,
@@ -474,6 +477,7 @@ static void build_classes(struct report *r, const struct compare *c)
 			table_drop_row(t);
 	}
 	str_fini(&size);
+	table_hide_same(t, K_ALLOCATOR);
 	table_add_total(t);
 	table_sort(t, K_MOVED, false);
 	if (is_idle(r, DIFF_CLASSES, any))

@@ -160,7 +160,9 @@ static void add_samples(struct profiled *p, const struct profiled_part *part)
 			continue;
 		p->newest_ns = max_u64(p->newest_ns, s->born_ns);
 		profile_add(&p->classes,
-			    (uint32_t)usage_find(&p->exact, s->allocated),
+			    (uint32_t)usage_find(&p->exact,
+						 part->profile->allocator,
+						 s->allocated),
 			    &sample);
 	}
 }
@@ -192,9 +194,10 @@ static struct replay_input input_of(struct profiled *p, struct replay *r,
 
 /* ---- what the walk found ---- */
 
-static void count_as(struct profiled *p, uint64_t size, uint64_t allocated)
+static void count_as(struct profiled *p, uint32_t allocator, uint64_t size,
+		     uint64_t allocated)
 {
-	usage_resize(&p->exact, size, allocated);
+	usage_resize(&p->exact, allocator, size, allocated);
 	if (size > allocated)
 		p->cost += size - allocated;
 }
@@ -218,7 +221,8 @@ static void count_exact(struct profiled *p, struct heap *h)
 			if (f->kind == HEAP_PROFILE_LIVE &&
 			    heap_find(h, f->samples[k].addr, &b) &&
 			    b.state == BLOCK_USED && wanted[b.arena])
-				count_as(p, b.size, f->samples[k].allocated);
+				count_as(p, h->arenas[b.arena].allocator,
+					 b.size, f->samples[k].allocated);
 	}
 	free(wanted);
 	free(sampled);

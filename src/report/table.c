@@ -55,6 +55,23 @@ void table_hide(struct table *t, size_t column)
 	t->hidden |= UINT64_C(1) << column;
 }
 
+void table_hide_same(struct table *t, size_t column)
+{
+	const struct cell *first = &t->cells[column];
+
+	for (size_t i = 1; i < t->n_rows; i++) {
+		const struct cell *c = &first[i * t->n_columns];
+
+		if (c->known != first->known ||
+		    (c->known && (c->text.len != first->text.len ||
+				  memcmp(table_text(t, c),
+					 table_text(t, first),
+					 c->text.len))))
+			return;
+	}
+	table_hide(t, column);
+}
+
 const char *table_column_title(const struct table *t, size_t column)
 {
 	if (t->titles && t->titles[column])

@@ -155,6 +155,8 @@ const char *table_column_title(const struct table *t, size_t column);
 
 /* Not in the text. */
 void table_hide(struct table *t, size_t column);
+/* The same for a column of text that says one thing in all rows so far. */
+void table_hide_same(struct table *t, size_t column);
 
 /* Begin a row; what is set from now on goes there. */
 void table_row(struct table *t);

@@ -140,6 +140,7 @@ static bool leads_to_blocks(const struct table *t, const struct cell *row,
 	const struct cell *min = known_cell(t, row, "min_bytes");
 	const struct cell *max = known_cell(t, row, "max_bytes");
 	const struct cell *size = known_cell(t, row, "size");
+	const struct cell *owner = known_cell(t, row, "allocator");
 	bool ok = false;
 
 	if (is_of(t, "arenas") && name)
@@ -149,7 +150,7 @@ static bool leads_to_blocks(const struct table *t, const struct cell *row,
 	if (is_of(t, "classes") && min && max) {
 		str_printf(&ret->filter, "size>=%" PRIu64 " size<=%" PRIu64,
 			   min->u, max->u);
-		ok = true;
+		ok = !owner || add_term(ret, "allocator", t, owner);
 	}
 	if (is_of(t, "leaks")) {
 		str_adds(&ret->filter, "leaked");

@@ -245,7 +245,7 @@ ok "no row of nothing but zeros" sh -c '
 	cat zeros
 	grep -q " bytes " zeros && ! grep -E " bytes( +(0|-))+$" zeros'
 ok "csv" sh -c '"$HEAPCORE" diff -q --csv --only=classes small large |
-	sed -n 2p | grep -q "^112,112,.*,11200000,"'
+	sed -n 2p | grep -q "^glibc,112,112,.*,11200000,"'
 ok "sorted by a change: by its size" sh -c '
 	"$HEAPCORE" diff -q --only=where --sort=change --csv kept mixed |
 	awk -F, "NR > 1 { n = \$4 < 0 ? -\$4 : \$4

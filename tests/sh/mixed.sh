@@ -15,7 +15,8 @@ $CC -shared -fPIC -o asked.so "$SRC/tests/truth/dies_asked.c" -ldl ||
 # sums: rows add up, no place is claimed twice, nothing is left out.
 sums() {
 	status=0
-	"$HEAPCORE" analyze -q --json --only=allocators,findings,where \
+	"$HEAPCORE" analyze -q --json \
+		--only=allocators,findings,where,classes \
 		core >report.json || status=$?
 	jq -c '[.allocators[] | [.name, .used_bytes, .cached_bytes]], .findings' \
 		report.json
@@ -37,6 +38,16 @@ names() {
 		'([.allocators[].name] | sort | join(" ")) == $names' report.json
 }
 
+# classes SCRIPT NAME MAX: blocks in use by size, as awk finds them in what the
+# process said, are the rows of that allocator and of no other.
+classes() {
+	awk "$1" dump.log | sort -n >said
+	jq -r --arg name "$2" '.classes[] | select(.allocator == $name and
+		.used_blocks > 0 and .min_bytes <= '"$3"') |
+		"\(.min_bytes) \(.used_blocks)"' report.json | sort -n >found
+	[ -s said ] && diff said found
+}
+
 # program NAME CACHED NAMES LIBRARY COMMAND...
 program() {
 	name=$1 cached=$2 all=$3 preload=$4
@@ -47,13 +58,16 @@ program() {
 }
 perl_code='%h = map { $_ => [1, "x" x ($_ % 90)] } 1 .. 20000;
 	delete @h{grep { $_ % 3 } keys %h}; kill USR2 => $$; sleep 9'
-python_code='import os, signal
+python_code='import os, signal, sys
 kept = {i: str(i) * (i % 40) for i in range(20000)}
 for i in range(20000):
     if i % 3:
         del kept[i]
 big = [b"x" * (600 + i) for i in range(2000)]
-os.kill(os.getpid(), signal.SIGUSR2)'
+stats, kill, me = sys._debugmallocstats, os.kill, os.getpid()
+signal = int(signal.SIGUSR2)
+stats()
+kill(me, signal)'
 
 # programs ALLOCATOR CACHED LIBRARY
 programs() {
@@ -73,6 +87,13 @@ if command -v perl >/dev/null && [ "$python" ]; then
 		programs tcmalloc '' $name
 	done
 	programs jemalloc cached libjemalloc.so.2
+	if [ "$(library libjemalloc.so.2)" ]; then
+		ok "the last: size classes of jemalloc" classes \
+			'$1 == "J" { print $2, $3 }' jemalloc 14336
+		ok "the last: size classes of pymalloc" classes \
+			'NF == 5 && $2 ~ /^[0-9]+$/ && $4 { print $2, $4 }' \
+			pymalloc 512
+	fi
 else
 	skip "perl and python3" "not here"
 fi

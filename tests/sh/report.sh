@@ -205,7 +205,7 @@ ok "filter: used blocks of a size" count -f 'used size=1008'
 ok "blocks: 334 of 1000 rows are in use" [ "$n" = 334 ]
 classes() {
 	analyze --csv --only=classes -f 'used size=1008' core >out
-	[ "$(sed -n '2s/^\([0-9]*\),\([0-9]*\),\([0-9]*\),.*/\1 \3/p' out)" \
+	[ "$(sed -n '2s/^glibc,\([0-9]*\),\([0-9]*\),\([0-9]*\),.*/\1 \3/p' out)" \
 		= "1008 334" ]
 }
 ok "filter: size classes of those that match" classes

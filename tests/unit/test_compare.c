@@ -457,6 +457,54 @@ TEST(what_an_older_or_newer_report_lacks_is_said)
 		   "1 values in it are not what they should be");
 }
 
+#define CLASS(allocator, blocks)					\
+	"{" allocator "\"min_bytes\":48,\"max_bytes\":48,\"used_bytes\":"	\
+	#blocks "0,\"used_blocks\":" #blocks ",\"free_bytes\":0,"		\
+	"\"free_blocks\":0}"
+#define GLIBC "\"allocator\":\"glibc\","
+#define ZEND "\"allocator\":\"zend\","
+
+static void compare_classes(struct pair *p, const char *old, const char *new)
+{
+	const char *lists[2] = { old, new };
+
+	for (int i = 0; i < 2; i++) {
+		AUTO_FREE char *text =
+			mem_printf("{\"schema\":\"heapcore-report/1\","
+				   "\"classes\":[%s]}", lists[i]);
+
+		CHECK(side_from_text(&p->side[i], i ? "new" : "old", text,
+				     strlen(text)));
+	}
+	compare_init(&p->c, &p->side[0], &p->side[1]);
+}
+
+static int64_t more_blocks(const struct pair *p, size_t pair)
+{
+	return compare_change(&p->c, COMPARE_CLASSES, pair,
+			      CLASSES_USED_BLOCKS).change;
+}
+
+TEST(classes_pair_by_allocator_if_both_tell)
+{
+	static const char whose[] = CLASS(GLIBC, 4) "," CLASS(ZEND, 1);
+	struct pair p;
+
+	compare_classes(&p, whose, CLASS(ZEND, 3) "," CLASS(GLIBC, 6));
+	CHECK_U64(p.c.n_pairs[COMPARE_CLASSES], 2);
+	CHECK(more_blocks(&p, 0) == 2);
+	CHECK(more_blocks(&p, 1) == 2);
+	pair_fini(&p);
+	compare_classes(&p, CLASS("", 4), whose);
+	CHECK_U64(p.c.n_pairs[COMPARE_CLASSES], 1);
+	CHECK(more_blocks(&p, 0) == 1);
+	pair_fini(&p);
+	compare_classes(&p, whose, CLASS("", 3));
+	CHECK_U64(p.c.n_pairs[COMPARE_CLASSES], 1);
+	CHECK(more_blocks(&p, 0) == -2);
+	pair_fini(&p);
+}
+
 TEST(a_filtered_report_is_recognised)
 {
 	struct given old = base;

@@ -107,6 +107,43 @@ TEST(classes_of_a_small_heap)
 	heap_fini(&h);
 }
 
+/* One size, two allocators: two classes, and each finds its own. */
+TEST(classes_of_two_allocators)
+{
+	struct usage u;
+	struct heap h;
+	uint32_t other;
+	size_t i;
+
+	begin(&h);
+	other = heap_add_allocator(&h, "zend", "x", "x");
+	heap_add_arena(&h, other, 0, "zend 1");
+	i = add_blocks(&h, 0, HEAP, 4, 0x50);
+	mark(&h, i, HEAP, BLOCK_USED);
+	mark(&h, i, HEAP + 0x20, BLOCK_USED);
+	i = add_blocks(&h, 2, HEAP + 0x1000, 4, 0x50);
+	mark(&h, i, HEAP + 0x1000, BLOCK_USED);
+	mark(&h, i, HEAP + 0x1020, BLOCK_CACHED);
+	heap_finish(&h);
+	usage_init(&u, &h, USAGE_ALL_ARENAS);
+	CHECK(usage_check(&u, &h));
+	CHECK_U64(u.n_classes, 4);
+	CHECK_U64(u.total.min, 0x20);
+	CHECK_U64(u.total.max, 0x30);
+	CHECK_U64(u.classes[usage_find(&u, 0, 0x20)].allocator, 0);
+	i = usage_find(&u, other, 0x20);
+	CHECK_U64(u.classes[i].allocator, other);
+	CHECK_U64(u.classes[i].used.blocks, 1);
+	CHECK_U64(u.classes[i].used.bytes, 0x20);
+	CHECK_U64(u.classes[usage_find(&u, other, 0x30)].free.blocks, 1);
+	usage_resize(&u, other, 0x20, 0x28);
+	CHECK_U64(u.n_classes, 5);
+	CHECK_U64(u.classes[usage_find(&u, other, 0x28)].used.blocks, 1);
+	CHECK_U64(u.classes[usage_find(&u, 0, 0x20)].used.blocks, 1);
+	usage_fini(&u);
+	heap_fini(&h);
+}
+
 /* Against the blocks one by one, with every size and granule. */
 TEST(the_same_as_block_by_block)
 {
