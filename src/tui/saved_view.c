@@ -10,8 +10,10 @@
 
 enum { VIEWS = 8, NAMES = 10, OTHER = VIEWS - 1 };
 
-/* Views of a kind of document, and the tables of each, the last one's are all
- * that no other view has. */
+/*
+ * Views of a kind of document, and the tables of each.  The last one's are all
+ * that no other view has.
+ */
 struct saved_kind_views {
 	struct view view[VIEWS];
 	const char *tables[VIEWS][NAMES];
