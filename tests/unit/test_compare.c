@@ -457,10 +457,10 @@ TEST(what_an_older_or_newer_report_lacks_is_said)
 		   "1 values in it are not what they should be");
 }
 
-#define CLASS(allocator, blocks)					\
-	"{" allocator "\"min_bytes\":48,\"max_bytes\":48,\"used_bytes\":"	\
-	#blocks "0,\"used_blocks\":" #blocks ",\"free_bytes\":0,"		\
-	"\"free_blocks\":0}"
+#define CLASS(owner, blocks)						\
+	"{" owner "\"min_bytes\":48,\"max_bytes\":48,\"free_bytes\":0,"	\
+	"\"used_bytes\":" #blocks "0,\"used_blocks\":" #blocks		\
+	",\"free_blocks\":0}"
 #define GLIBC "\"allocator\":\"glibc\","
 #define ZEND "\"allocator\":\"zend\","
 
