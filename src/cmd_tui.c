@@ -107,6 +107,11 @@ static bool is_small(const struct run *run)
 	       SUBJECT_REACH_FREELY;
 }
 
+static bool takes_long(void *context)
+{
+	return !is_small(context);
+}
+
 static bool may_compute(struct run *run)
 {
 	if (!run->cancelled)
@@ -162,6 +167,9 @@ static void want(struct run *run, unsigned sections)
 		want_reach(run);
 	if (WANTS(SECTION_TYPES) || WANTS(SECTION_AT))
 		want_types(run);
+	/* Who refers to it is looked for each time. */
+	if (WANTS(SECTION_AT) && !is_small(run))
+		may_compute(run);
 	if (WANTS(SECTION_RETAINERS))
 		want_retain(run);
 	if (WANTS(SECTION_RETAINERS) && is_small(run))
@@ -427,7 +435,7 @@ static bool open_target(struct run *run, struct tui_source *ret,
 		.kind = &report_analyze, .views = core_views,
 		.n_views = CORE_VIEWS, .context = run, .build = build,
 		.blocks = list_blocks, .goal = find_goal,
-		.knowledge = knowledge,
+		.knowledge = knowledge, .takes_long = takes_long,
 	};
 	if (a->pid)
 		ret->look = look_again;

@@ -284,6 +284,24 @@ static void build_bytes(struct report *r, struct space *sp,
 	add_span(t, sp, second);
 }
 
+static const struct column rest_columns[] = {
+	COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
+};
+
+/* In place of what is not looked for at a glance. */
+static void build_rest(struct report *r)
+{
+	struct table *t = report_add(r, SECTION_AT, "at_rest",
+				     "WHO REFERS TO IT", rest_columns,
+				     countof(rest_columns));
+
+	t->form = TABLE_SENTENCES;
+	table_row(t);
+	table_set_text(t, 0, "In a heap of this size that takes a moment: "
+		       "Enter here looks, and for its type and a way to it "
+		       "from a root.");
+}
+
 void build_at(struct report *r, const struct report_input *in)
 {
 	if (!in->at)
@@ -294,6 +312,8 @@ void build_at(struct report *r, const struct report_input *in)
 	build_neighbours(r, in);
 	if (!r->options->glance || sum_heap(in->heap).used < GLANCE_MAX)
 		build_at_refs(r, in);
+	else
+		build_rest(r);
 	if (!r->options->redact)
 		build_bytes(r, in->sp, in->damage, in->at);
 }

@@ -50,6 +50,8 @@ struct page *tui_make_page(struct tui *t, const char *name, unsigned sections,
 	struct err err = { .kind = ERR_NONE };
 
 	p->at = at;
+	p->options.glance = at && t->source->takes_long &&
+			    t->source->takes_long(t->source->context);
 	if (sections == t->source->views[0].sections)
 		p->options.rows = t->source->first_rows;
 	if (!t->source->build(t->source->context, &p->report, at, &err))
@@ -129,6 +131,23 @@ static void enter_cell(struct tui *t, const struct heat *h)
 	tui_push_blocks(t, filter);
 }
 
+/* Cancelled, the page is what it was. */
+static void look_for_rest(struct tui *t, struct page *p)
+{
+	if (t->in_side && !tui_push_sections(t, p->name, p->options.sections,
+					     p->at))
+		return;
+	p = tui_page(t);
+	p->options.glance = false;
+	tui_refresh_page(t, p);
+	if (page_has_rows(p)) {
+		str_clear(&t->message);
+		return;
+	}
+	p->options.glance = true;
+	tui_refresh_page(t, p);
+}
+
 void tui_enter(struct tui *t)
 {
 	struct page_part *part;
@@ -148,6 +167,9 @@ void tui_enter(struct tui *t)
 		break;
 	case GOAL_SECTIONS:
 		tui_push_sections(t, goal.name, goal.sections, goal.addr);
+		break;
+	case GOAL_REST:
+		look_for_rest(t, tui_active(t));
 		break;
 	case GOAL_BRANCH:
 		tui_branch(t, DO_ENTER);

@@ -31,6 +31,11 @@ struct tui_source {
 	 */
 	bool (*build)(void *context, struct report *r, vaddr at,
 		      struct err *err);
+	/*
+	 * Is a page of an address made at a glance first, since the rest takes
+	 * long?  NULL: no.
+	 */
+	bool (*takes_long)(void *context);
 	/* Another number when the first page can say more; or NULL. */
 	unsigned (*knowledge)(void *context);
 	/*

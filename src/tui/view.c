@@ -201,6 +201,10 @@ static bool leads_to_member(const struct table *t, const struct cell *row,
 
 void view_goal(const struct table *t, const struct cell *row, struct goal *ret)
 {
+	if (is_of(t, "at_rest")) {
+		ret->kind = GOAL_REST;
+		return;
+	}
 	if (leads_to_page(t, row, ret) || leads_to_blocks(t, row, ret) ||
 	    leads_to_member(t, row, ret) || leads_to_picture(t, row, ret))
 		return;

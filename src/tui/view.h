@@ -24,6 +24,7 @@ enum goal_kind {
 	GOAL_ADDRESS,		/* what is there */
 	GOAL_PICTURE,		/* of the mapping from addr to end */
 	GOAL_BRANCH,		/* of a tree: opened or closed */
+	GOAL_REST,		/* of the page, which was left out at first */
 };
 
 struct goal {

@@ -318,6 +318,12 @@ ok "vast: so does 8, and then they stand out" shows '81' \
 	'^   [12][.] 7[.]8.M in 10[0-9]* blocks cannot be reached'
 ok "vast: and nothing is said to be missing" \
 	sh -c '! grep -q "not looked for" screen'
+ok "vast: a block's page comes before who refers to it" \
+	shows '4<Down><Down><Enter>:<Esc>/Enter here<Enter>' \
+	'^ > In a heap of this size'
+ok "vast: Enter there looks, and for a way to it" \
+	shows '4<Down><Down><Enter>/Enter here<Enter><Enter>' \
+	'^ > leaked  *certain'
 core=core.1
 
 # ---- another look at a process ----

@@ -32,7 +32,7 @@ open_in() {
 	$T new-session -d -s s -x 80 -y 24 \
 		"PS1='ready\$ ' ENV= LC_ALL=C.UTF-8 sh" || return 1
 	wait_for 'ready\$' || return 1
-	$T send-keys -t s "stty -a >before; TERM=$term $HEAPCORE tui -q $* core.1; echo status \$?" Enter
+	$T send-keys -t s "stty -a >before; ${before-} TERM=$term $HEAPCORE tui -q $* core.1; echo status \$?" Enter
 }
 works_in() {
 	open_in "$@" && wait_for 'in use by the program' || return 1
@@ -120,6 +120,44 @@ killed_later() {
 }
 ok "terminated later" killed_later TERM 143
 ok "a fault later" killed_later SEGV 139
+# What is computed is held until Ctrl-C has been pressed: once.
+cat >hold.c <<'END'
+#include <fcntl.h>
+#include <signal.h>
+#include <linux/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int prctl(int what, unsigned long a, unsigned long b, unsigned long c,
+	  unsigned long d)
+{
+	sigset_t pending;
+
+	if (what == PR_SET_PDEATHSIG && access("held", F_OK)) {
+		close(creat("held", 0600));
+		do {
+			usleep(10000);
+			sigpending(&pending);
+		} while (!sigismember(&pending, SIGINT));
+	}
+	return syscall(SYS_prctl, what, a, b, c, d);
+}
+END
+cancelled() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	$T send-keys -t s 6 && until_true [ -e held ] || return 1
+	$T send-keys -t s C-c && wait_for 'cancelled' || return 1
+	seen 'WHERE THE MEMORY IS' || return 1
+	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
+	$T send-keys -t s C-c && wait_for 'status 0' && restored
+}
+if sanitized || ! "$CC" -shared -fPIC -w -o hold.so hold.c; then
+	skip "Ctrl-C ends what is computed" "no library can come before"
+else
+	before="LD_PRELOAD=$TMP/hold.so"
+	ok "Ctrl-C ends what is computed, then the browser" cancelled
+	before=
+fi
 # The shell has the terminal in between.
 stopped() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
