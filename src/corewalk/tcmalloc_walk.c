@@ -28,6 +28,7 @@ enum {
 };
 
 #define DEBUG_MAGIC UINT64_C(0xdeadbeef)
+#define DEBUG_FREED UINT64_C(0xcdcdcdcdcdcdcdcd)
 
 struct walk {
 	struct tcmalloc *t;
@@ -386,11 +387,12 @@ static void note_grave(struct walk *w, const char *code, const char *text)
 
 /*
  * The debug libraries put a header before each block: size, offset, a magic
- * number, and by what it was allocated (src/debugallocation.cc).
+ * number, and by what it was allocated.  A freed block is filled with one byte,
+ * the header too, and held back for a while (src/debugallocation.cc).
  */
 static bool is_debug(struct walk *w)
 {
-	size_t asked = 0, magic = 0;
+	size_t asked = 0, magic = 0, held = 0;
 
 	for (size_t i = 0; i < w->t->n_spans && asked < MAX_ASKED; i++) {
 		const struct tc_span *s = &w->t->spans[i];
@@ -402,8 +404,9 @@ static bool is_debug(struct walk *w)
 			continue;
 		asked++;
 		magic += word == DEBUG_MAGIC;
+		held += word == DEBUG_FREED;
 	}
-	return magic * 2 > asked;
+	return magic && (magic + held) * 2 > asked;
 }
 
 static void check(struct walk *w)

@@ -69,6 +69,30 @@ signal = int(signal.SIGUSR2)
 stats()
 kill(me, signal)'
 
+# debug HELD LIBRARY COMMAND...: a debug library says what it is; where it holds
+# no freed blocks back, what is in use is what it counts.
+debug() {
+	held=$1 preload=$2
+	shift 2
+	make_core core env LD_PRELOAD="$TMP/asked.so $preload" \
+		TCMALLOC_MAX_FREE_QUEUE_SIZE="$held" "$@" || return 1
+	sums
+	[ "$status" = 3 ] || return 1
+	jq -e '[.findings[].code] == ["tcmalloc-debug"]' report.json &&
+		{ [ "$held" != 0 ] || counted tcmalloc; }
+}
+debugs() {
+	path=$(library "$1")
+	if [ -z "$path" ]; then
+		skip "$1" "not here"
+		return
+	fi
+	ok "$1: perl" debug 0 "$path" "$(command -v perl)" -e "$perl_code"
+	ok "$1: python3" debug 0 "$path" "$python" -S -E -c "$python_code"
+	ok "$1: python3, freed blocks held back" debug 10000000 "$path" \
+		"$python" -S -E -c "$python_code"
+}
+
 # programs ALLOCATOR CACHED LIBRARY
 programs() {
 	path=$(library "$3")
@@ -83,8 +107,12 @@ programs() {
 }
 python=$(python3 -S -c 'import sys; print(sys.executable)' 2>/dev/null)
 if command -v perl >/dev/null && [ "$python" ]; then
-	for name in libtcmalloc.so.4 libtcmalloc_minimal.so.4; do
+	for name in libtcmalloc.so.4 libtcmalloc_minimal.so.4 \
+		libtcmalloc_and_profiler.so.4; do
 		programs tcmalloc '' $name
+	done
+	for name in libtcmalloc_debug.so.4 libtcmalloc_minimal_debug.so.4; do
+		debugs $name
 	done
 	programs jemalloc cached libjemalloc.so.2
 	if [ "$(library libjemalloc.so.2)" ]; then
