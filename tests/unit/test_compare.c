@@ -640,10 +640,10 @@ TEST(text_of_a_comparison)
 "  glibc main            240.0M    250.7M    +10.7M    +10.7M         0\n"
 "  total                 240.0M    250.7M    +10.7M    +10.7M         0\n"
 "\n"
-"SIZES OF BLOCKS            old       new    change    blocks      free\n"
-"  112 bytes               0.1M     10.8M    +10.7M   +100000         0\n"
-"  64K to 128K           199.9M    199.9M         0         0         0\n"
-"  total                 200.0M    210.7M    +10.7M   +100000         0\n"
+"SIZES OF BLOCKS          old       new    change    blocks      free\n"
+"  112 bytes             0.1M     10.8M    +10.7M   +100000         0\n"
+"  64K to 128K         199.9M    199.9M         0         0         0\n"
+"  total               200.0M    210.7M    +10.7M   +100000         0\n"
 "\n"
 "More: heapcore diff --only=classes --rows=20 old.json new.json\n");
 	free(text);
