@@ -92,10 +92,8 @@ static bool is_alive(struct spread *s, vaddr addr, uint32_t type)
 		if (!space_word(s->sp, addr + f[i].off, &word))
 			return false;
 		if (word && !space_seg(s->sp, word) &&
-		    !space_seg(s->sp, word - 1)) {
-			s->n_stale++;
+		    !space_seg(s->sp, word - 1))
 			return false;
-		}
 	}
 	return true;
 }
@@ -151,17 +149,9 @@ static void settle(struct spread *s, uint32_t block, uint32_t type,
 }
 
 /* Is what is there as good?  Then it stays. */
-static bool is_settled(struct spread *s, uint32_t block, uint32_t type,
-		       enum fit fit)
+static bool is_settled(const struct spread *s, uint32_t block, enum fit fit)
 {
-	uint32_t old = s->blocks[block].type;
-
-	if (s->blocks[block].fit < fit)
-		return false;
-	if (s->blocks[block].fit == fit && (old & ~SPREAD_ARRAY) !=
-	    (type & ~SPREAD_ARRAY))
-		s->n_conflicts++;
-	return true;
+	return s->blocks[block].fit >= fit;
 }
 
 static bool claim_text(struct spread *s, const struct claim *c,
@@ -171,7 +161,7 @@ static bool claim_text(struct spread *s, const struct claim *c,
 
 	if (p->off && (fit == FIT_EXACT || c->type == SPREAD_FUNCTOR))
 		return false;
-	if (!is_settled(s, p->number, c->type, fit))
+	if (!is_settled(s, p->number, fit))
 		settle(s, p->number, c->type, fit, c->known);
 	return true;
 }
@@ -188,7 +178,7 @@ static bool claim_cookie(struct spread *s, const struct claim *c,
 	    bytes > p->usable - p->off ||
 	    !is_snug(s, bytes + p->off, p->usable))
 		return false;
-	if (is_settled(s, p->number, c->type | SPREAD_ARRAY, FIT_EXACT))
+	if (is_settled(s, p->number, FIT_EXACT))
 		return true;
 	settle(s, p->number, c->type | SPREAD_ARRAY, FIT_EXACT, c->known);
 	enqueue(s, c->value, c->type, n, beyond(c->known));
@@ -203,7 +193,7 @@ static bool claim_whole(struct spread *s, const struct claim *c,
 
 	if (!type)
 		return false;
-	if (is_settled(s, p->number, type, FIT_CLASS))
+	if (is_settled(s, p->number, FIT_CLASS))
 		return true;
 	settle(s, p->number, type, FIT_CLASS, c->known);
 	enqueue(s, p->start, type, 1, beyond(c->known));
@@ -235,7 +225,7 @@ static bool claim_inside(struct spread *s, const struct claim *c,
 		return false;
 	if (ty->kind == DTYPE_CHAR) {
 		if (p->off <= MAX_HEADER &&
-		    !is_settled(s, p->number, c->type, FIT_OPAQUE))
+		    !is_settled(s, p->number, FIT_OPAQUE))
 			settle(s, p->number, c->type | SPREAD_ARRAY,
 			       FIT_OPAQUE, c->known);
 		return true;
@@ -265,10 +255,8 @@ static bool claim_start(struct spread *s, struct claim c,
 	} else {
 		fit = fit_of(s, &c, p, &n);
 	}
-	if (dwarf_type_size(s->t, c.type) > p->usable) {
-		s->n_too_large += !c.strict;
+	if (dwarf_type_size(s->t, c.type) > p->usable)
 		return false;
-	}
 	if (fit == FIT_NONE || ((c.unsure || c.strict) && fit < FIT_EXACT &&
 				fit != FIT_NODE && fit >= FIT_LOOSE))
 		return false;
@@ -277,7 +265,7 @@ static bool claim_start(struct spread *s, struct claim c,
 		return false;
 	if (c.unsure && fit > FIT_LOOSE)
 		fit = FIT_LOOSE;
-	if (is_settled(s, p->number, c.type, fit))
+	if (is_settled(s, p->number, fit))
 		return true;
 	settle(s, p->number, c.type |
 	       (c.n || n > 1 || fit == FIT_NUMBERS || fit == FIT_POINTERS ?

@@ -52,7 +52,6 @@ struct php_layout {
 	uint8_t indirect;	/* types of zvals: to a zval, */
 	uint8_t pointer;	/* to anything */
 	uint8_t packed;		/* bytes of an element of a packed array */
-	uint8_t guard;		/* class flag: one more property */
 	bool map_twice;		/* an even map pointer is one to a pointer */
 	/* executor_globals */
 	uint16_t functions;	/* and classes, constants behind it */
@@ -65,11 +64,9 @@ struct php_layout {
 	uint16_t arena;		/* interned strings behind it */
 	uint16_t map_base;
 	/* zend_class_entry */
-	uint16_t class_size;
 	uint16_t n_props;	/* then of statics */
 	uint16_t props;		/* table, of statics, map pointer to those; */
 				/* methods, properties, constants */
-	uint16_t class_file;
 	/* zend_op_array */
 	uint16_t function_size;
 	uint16_t n_vars, temps;
@@ -84,12 +81,12 @@ struct php_layout {
 	uint16_t constant_class;
 	/* zend_generator, zend_fiber, zend_resource */
 	uint16_t generator_frame, generator_value;
-	uint16_t fiber_frame, fiber_stack;
+	uint16_t fiber_stack;
 	uint16_t resource;
 };
 
 enum {
-	PHP_STATIC_TABLE = 8, PHP_STATIC_MAP = 16, PHP_METHODS = 24,
+	PHP_STATIC_MAP = 16, PHP_METHODS = 24,
 	PHP_PROPERTIES = 80, PHP_CONSTANTS = 136,	/* behind props */
 };
 

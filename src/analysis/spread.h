@@ -84,9 +84,6 @@ struct spread {
 	struct dwarf_map classes;	/* first words to types + 1 */
 	uint64_t steps;		/* that are left */
 
-	uint64_t n_conflicts;
-	uint64_t n_too_large;	/* claims with a type larger than the block */
-	uint64_t n_stale;	/* structures with pointers to nowhere */
 	bool exhausted;		/* no step was left */
 };
 

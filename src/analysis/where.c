@@ -561,31 +561,6 @@ static void next_piece(struct filler *f, const struct seg *seg, vaddr start,
 	set_base(f, seg, x, p);
 }
 
-/* What of [start, end) is private memory; the segments are sorted. */
-static void count_outside(struct filler *f)
-{
-	const struct heap *h = f->h;
-	uint64_t claimed = 0, inside = 0;
-
-	for (size_t i = 0; i < h->n_extents; i++)
-		claimed += h->extents[i].end - h->extents[i].start;
-	for (size_t i = 0, x = 0; i < f->sp->n_segs; i++) {
-		const struct seg *seg = &f->sp->segs[i];
-
-		while (x < h->n_extents && h->extents[x].end <= seg->start)
-			x++;
-		if (!space_seg_private(f->sp, seg))
-			continue;
-		for (size_t k = x; k < h->n_extents &&
-		     h->extents[k].start < seg->end; k++) {
-			inside += min_u64(h->extents[k].end, seg->end) -
-				  max_u64(h->extents[k].start, seg->start);
-			x = k;
-		}
-	}
-	f->w->outside_bytes = claimed - inside;
-}
-
 /*
  * The memory of the break: the first mapping behind the program, at a random
  * distance (mm/util.c of Linux, arch_randomize_brk: at most 1 GiB).
@@ -650,7 +625,6 @@ void where_init(struct where *w, struct space *sp, struct heap *h)
 			f.n_blocks[h->extents[i].arena]++;
 	for (size_t i = 0; i < sp->n_segs; i++)
 		count_seg(&f, &sp->segs[i]);
-	count_outside(&f);
 	free(f.n_blocks);
 }
 

@@ -75,8 +75,6 @@ struct where_map {
 struct where {
 	struct where_amount row[WHERE_ROWS];
 	struct where_amount total;	/* of private memory, counted apart */
-	/* What a walker claimed but is no private memory; in no row. */
-	uint64_t outside_bytes;
 	struct where_stack *stacks;	/* owned; sorted by start */
 	size_t n_stacks, cap_stacks;
 	struct where_map *maps;		/* owned; sorted by start */

@@ -9,7 +9,6 @@
 static void err_start(struct err *err, enum err_kind kind)
 {
 	err->kind = kind;
-	err->addr = 0;
 	err->hint[0] = '\0';
 }
 

@@ -16,14 +16,12 @@ enum err_kind {
 	ERR_NONE,
 	ERR_USAGE,		/* the command line is wrong */
 	ERR_SYSTEM,		/* a system call failed */
-	ERR_FAULT,		/* the target has no byte at addr */
 	ERR_FORMAT,		/* the input is not what it claims to be */
 	ERR_UNSUPPORTED,
 };
 
 struct err {
 	enum err_kind kind;
-	vaddr addr;		/* for ERR_FAULT */
 	char msg[240];		/* one line */
 	char hint[640];		/* what to do, or what there is; may be empty */
 };

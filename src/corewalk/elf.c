@@ -88,7 +88,6 @@ static void resolve_phnum(struct elf *elf)
 		elf->phnum = elf_u32(sh + (elf->is64 ? 44 : 28));
 		return;
 	}
-	elf->phnum_guessed = true;
 	if (elf_phdr(elf, 0, &first) && first.offset > elf->phoff) {
 		uint64_t n = (first.offset - elf->phoff) / elf->phentsize;
 

@@ -52,7 +52,6 @@ struct elf {
 	uint64_t phoff, shoff;
 	uint32_t phnum;		/* real count, PN_XNUM resolved */
 	uint32_t phentsize, shentsize, shnum;
-	bool phnum_guessed;	/* section header 0 was not there */
 };
 
 struct elf_phdr {

@@ -157,8 +157,5 @@ void maps_event(struct maps *m, const struct trace_event *e)
 				   e->rate & TRACE_MAP_NONE));
 	}
 	m->root = join(m, low, high);
-	if (m->bytes > m->peak_bytes) {
-		m->peak_bytes = m->bytes;
-		m->peak_tick = e->tick;
-	}
+	m->peak_bytes = max_u64(m->peak_bytes, m->bytes);
 }

@@ -20,8 +20,7 @@ struct maps_node {
 struct maps {
 	uint64_t bytes;		/* with access, when they were mapped */
 	uint64_t reserved;	/* without */
-	uint64_t peak_bytes;	/* the most of bytes ... */
-	uint64_t peak_tick;	/* ... and when that was first */
+	uint64_t peak_bytes;	/* the most of bytes */
 
 	struct maps_node *nodes;	/* owned; [0] is none */
 	size_t n_nodes, cap_nodes;

@@ -116,7 +116,6 @@ struct trace {
 	size_t n_heap;
 	struct trace_event *batch;	/* owned */
 	uint64_t position;
-	uint64_t n_read;
 	bool merging;		/* the heap is made */
 
 	struct stack_node *nodes;	/* owned */

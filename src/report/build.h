@@ -125,7 +125,6 @@ struct heap_sum {
 	uint64_t mapped, used, free, cached, fast, overhead, foreign;
 	uint64_t undecoded, mmapped, trimmable, runtime;
 	uint64_t used_blocks, free_blocks, cached_blocks, mmapped_blocks;
-	uint64_t fast_blocks;
 };
 void sum_arena(struct heap_sum *sum, const struct arena *a);
 struct heap_sum sum_heap(const struct heap *h);

@@ -28,7 +28,6 @@ void sum_arena(struct heap_sum *sum, const struct arena *a)
 		}
 	}
 	sum->fast += a->state[BLOCK_FAST].bytes;
-	sum->fast_blocks += a->state[BLOCK_FAST].blocks;
 	sum->used += a->state[BLOCK_USED].bytes + a->mmapped.bytes;
 	sum->used_blocks += a->state[BLOCK_USED].blocks + a->mmapped.blocks;
 	sum->mmapped += a->mmapped.bytes;

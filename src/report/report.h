@@ -117,7 +117,6 @@ struct report_options {
 	const uint32_t *opened;
 	size_t n_opened;
 	const struct filter *filter;	/* of blocks; or NULL */
-	const char *filter_text;	/* as the user wrote it */
 	uint64_t sample_rate, sample_seed;	/* SECTION_SAMPLE */
 	const char *row_filter;	/* for the rows of the only section; or NULL */
 };

@@ -186,7 +186,6 @@ TEST(every_state_has_its_row)
 	CHECK_U64(w.where.row[WHERE_ANONYMOUS].bytes, 0x1000 + 0x5000);
 	/* What lies in the break before the heap is the program's. */
 	CHECK_U64(w.where.row[WHERE_DATA].bytes, 0x4000 + 0x1000);
-	CHECK_U64(w.where.outside_bytes, 0);
 	CHECK_STR(what_at(&w, BREAK), "data before the heap of appd; "
 		  "heap, glibc main; not malloc's, inside its heap; "
 		  "and 2 more");
@@ -263,7 +262,6 @@ TEST(claims_outside_private_memory)
 	CHECK_U64(w.where.row[WHERE_USED].bytes, 2 * 0x1000);
 	CHECK_U64(w.where.row[WHERE_FREE].bytes, 0x1000);
 	CHECK_U64(w.where.row[WHERE_ANONYMOUS].bytes, 0x21000 + 0x1000);
-	CHECK_U64(w.where.outside_bytes, 4 * 0x1000);
 	CHECK_STR(what_at(&w, HEAP2), "anonymous; heap, glibc main");
 	end(&w);
 }
