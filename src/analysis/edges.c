@@ -156,17 +156,9 @@ static bool behind_text(const struct weak_word *w)
 static const uint8_t *heap_bytes(const struct edges *e, vaddr addr,
 				 uint64_t n)
 {
-	size_t lo = 0, hi = e->n_heap;
+	size_t lo = BISECT(mid, 0, e->n_heap, e->heap[mid].start <= addr);
 	const struct edges_piece *p;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (e->heap[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo)
 		return NULL;
 	p = &e->heap[lo - 1];

@@ -99,20 +99,13 @@ static vaddr live_from(const struct sweep *s, const struct where_stack *stack)
 {
 	const struct space *sp = s->sp;
 	uint64_t red = sp->machine == MACHINE_X86_64 ? RED_ZONE : 0;
-	size_t lo = 0, hi = sp->n_threads;
+	size_t lo;
 
 	if (stack->thread == WHERE_NO_THREAD)
 		return stack->tcb ? round_down(stack->tcb, sp->word)
 				  : stack->end;
 	/* The lowest one that lies in it, whoever's. */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->sps[mid] < stack->start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = BISECT(mid, 0, sp->n_threads, s->sps[mid] < stack->start);
 	if (lo == sp->n_threads || s->sps[lo] >= stack->end ||
 	    sp->threads[stack->thread].sp < stack->start ||
 	    sp->threads[stack->thread].sp >= stack->end)

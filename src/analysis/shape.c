@@ -50,16 +50,8 @@ void shape_space_fini(struct shape_space *s)
 
 enum word_kind shape_addr(const struct shape_space *s, uint64_t v)
 {
-	size_t lo = 0, hi = s->n;
+	size_t lo = BISECT(mid, 0, s->n, s->ranges[mid].end <= v);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->ranges[mid].end <= v)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < s->n && v >= s->ranges[lo].start ? s->ranges[lo].kind
 						     : WORD_ZERO;
 }

@@ -1,38 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/stored.h"
 
-/* The first segment that ends behind addr; n_segs if none does. */
-static size_t first_seg(const struct space *sp, vaddr addr)
-{
-	size_t lo = 0, hi = sp->n_segs;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (sp->segs[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/* The first run of stored bytes that ends behind off. */
-static size_t first_run(const struct space *sp, uint64_t off)
-{
-	size_t lo = 0, hi = sp->n_runs;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (sp->runs[mid].end <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* The same as stored_next_hole() inside the stored part of a segment. */
 static bool hole_in_seg(const struct space *sp, const struct seg *seg,
 			vaddr from, vaddr *ret_start, vaddr *ret_end)
@@ -43,7 +11,7 @@ static bool hole_in_seg(const struct space *sp, const struct seg *seg,
 
 	if (!sp->runs)
 		return false;
-	for (i = first_run(sp, off); from < end; i++) {
+	for (i = space_first_run(sp, off); from < end; i++) {
 		const struct extent_run *r = &sp->runs[i];
 
 		if (i == sp->n_runs || r->start > off) {
@@ -61,7 +29,7 @@ static bool hole_in_seg(const struct space *sp, const struct seg *seg,
 bool stored_next_hole(struct space *sp, vaddr from, vaddr to,
 		      vaddr *ret_start, vaddr *ret_end)
 {
-	for (size_t i = first_seg(sp, from); from < to; i++) {
+	for (size_t i = space_first_seg(sp, from); from < to; i++) {
 		const struct seg *seg = &sp->segs[i];
 		vaddr start, end;
 

@@ -269,17 +269,8 @@ void usage_fini(struct usage *u)
 static size_t classes_up_to(const struct usage *u, uint32_t allocator,
 			    uint64_t size)
 {
-	size_t low = 0, high = u->n_classes;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (compare_class(&u->classes[middle], allocator, size) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return BISECT(middle, 0, u->n_classes,
+		      compare_class(&u->classes[middle], allocator, size) <= 0);
 }
 
 size_t usage_find(const struct usage *u, uint32_t allocator, uint64_t size)

@@ -92,16 +92,8 @@ static bool is_text(const uint8_t *bytes, uint64_t n)
 
 static bool in_code(const struct weak_census *c, vaddr addr)
 {
-	size_t lo = 0, hi = c->n_code;
+	size_t lo = BISECT(mid, 0, c->n_code, c->code[mid].end <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->code[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < c->n_code && addr >= c->code[lo].start;
 }
 

@@ -663,30 +663,14 @@ bool where_check(const struct where *w, int64_t *ret_off)
 
 const struct where_stack *where_stack_at(const struct where *w, vaddr addr)
 {
-	size_t lo = 0, hi = w->n_stacks;
+	size_t lo = BISECT(mid, 0, w->n_stacks, w->stacks[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->stacks[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr < w->stacks[lo - 1].end ? &w->stacks[lo - 1] : NULL;
 }
 
 const struct where_map *where_map_at(const struct where *w, vaddr addr)
 {
-	size_t lo = 0, hi = w->n_maps;
+	size_t lo = BISECT(mid, 0, w->n_maps, w->maps[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->maps[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr < w->maps[lo - 1].end ? &w->maps[lo - 1] : NULL;
 }

@@ -89,4 +89,22 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+/*
+ * The first i in [from, to) for which an expression is false, else to.  The
+ * items are sorted: once it is false it stays so.
+ */
+#define BISECT(i, from, to, before) __extension__ ({			\
+	size_t bisect_lo = (from), bisect_hi = (to);			\
+									\
+	while (bisect_lo < bisect_hi) {					\
+		size_t i = bisect_lo + (bisect_hi - bisect_lo) / 2;	\
+									\
+		if (before)						\
+			bisect_lo = i + 1;				\
+		else							\
+			bisect_hi = i;					\
+	}								\
+	bisect_lo;							\
+})
+
 #endif

@@ -413,16 +413,9 @@ static bool find_indexed(const struct cfi *c, const struct table *t, vaddr pc,
 			 struct fde *ret)
 {
 	int64_t off = (int64_t)(pc - t->header);
-	uint64_t lo = 0, hi = t->n_index, at;
+	size_t lo = BISECT(mid, 0, t->n_index, index_at(t, mid, 0) <= off);
+	uint64_t at;
 
-	while (lo < hi) {
-		uint64_t mid = lo + (hi - lo) / 2;
-
-		if (index_at(t, mid, 0) <= off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (!lo)
 		return false;
 	at = t->header + (uint64_t)index_at(t, lo - 1, 1) - t->section.start;
@@ -432,16 +425,8 @@ static bool find_indexed(const struct cfi *c, const struct table *t, vaddr pc,
 static bool find_listed(const struct cfi *c, const struct table *t, vaddr pc,
 			struct fde *ret)
 {
-	size_t lo = 0, hi = t->n;
+	size_t lo = BISECT(mid, 0, t->n, t->entries[mid].start <= pc);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->entries[mid].start <= pc)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && pc < t->entries[lo - 1].end &&
 	       fde_at(&t->section, t->entries[lo - 1].off, c->sp->word, ret);
 }

@@ -296,16 +296,9 @@ static void sort_arenas(struct glibc *g)
 
 struct glibc_arena *glibc_arena_at(struct glibc *g, vaddr addr)
 {
-	size_t lo = 0, hi = g->n_arenas;
+	size_t lo = BISECT(mid, 0, g->n_arenas,
+			   g->arenas[g->by_addr[mid]].addr < addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g->arenas[g->by_addr[mid]].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo == g->n_arenas || g->arenas[g->by_addr[lo]].addr != addr)
 		return NULL;
 	return &g->arenas[g->by_addr[lo]];

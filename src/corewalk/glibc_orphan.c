@@ -31,16 +31,8 @@ static const struct state_layout *layout_of(struct space *sp, vaddr arena)
 /* Arenas are found in the order of their addresses. */
 static bool known_arena(const struct glibc *g, vaddr addr)
 {
-	size_t lo = 1, hi = g->n_arenas;
+	size_t lo = BISECT(mid, 1, g->n_arenas, g->arenas[mid].addr < addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g->arenas[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < g->n_arenas && g->arenas[lo].addr == addr;
 }
 

@@ -384,16 +384,8 @@ static enum chain follow(struct glibc *g, const struct glibc_arena *a,
 /* The first known list member of the arena at or behind addr; 0 none. */
 static vaddr next_anchor(const struct glibc_arena *a, vaddr addr, vaddr end)
 {
-	size_t lo = 0, hi = a->n_anchors;
+	size_t lo = BISECT(mid, 0, a->n_anchors, a->anchors[mid] < addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (a->anchors[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < a->n_anchors && a->anchors[lo] < end ? a->anchors[lo] : 0;
 }
 
@@ -569,17 +561,7 @@ static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
 /* How many of the explained ranges start at or below addr. */
 static size_t ranges_up_to(const struct glibc *g, vaddr addr)
 {
-	size_t lo = 0, hi = g->n_ranges;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (g->ranges[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BISECT(mid, 0, g->n_ranges, g->ranges[mid].start <= addr);
 }
 
 void glibc_cover(struct glibc *g, vaddr start, vaddr end)

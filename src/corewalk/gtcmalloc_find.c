@@ -401,16 +401,8 @@ void gtc_free(struct gtcmalloc *all, size_t n)
 
 const struct gtc_span *gtc_span_of(const struct gtcmalloc *t, vaddr addr)
 {
-	size_t lo = 0, hi = t->n_spans;
+	size_t lo = BISECT(mid, 0, t->n_spans, t->spans[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->spans[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr - t->spans[lo - 1].start < t->spans[lo - 1].bytes ?
 		&t->spans[lo - 1] : NULL;
 }

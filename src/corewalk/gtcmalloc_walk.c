@@ -213,16 +213,8 @@ static bool in_filler(const struct walk *w, vaddr addr)
 /* Is one of its own structures in [start, end)? */
 static bool has_structure(const struct walk *w, vaddr start, vaddr end)
 {
-	size_t lo = 0, hi = w->n_own;
+	size_t lo = BISECT(mid, 0, w->n_own, w->own[mid] < start);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (w->own[mid] < start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < w->n_own && w->own[lo] < end;
 }
 

@@ -494,17 +494,7 @@ void heap_sort(struct heap *h)
 /* The first of the first n extents that ends behind addr. */
 static size_t extent_behind(const struct heap *h, size_t n, vaddr addr)
 {
-	size_t lo = 0;
-
-	while (lo < n) {
-		size_t mid = lo + (n - lo) / 2;
-
-		if (h->extents[mid].end <= addr)
-			lo = mid + 1;
-		else
-			n = mid;
-	}
-	return lo;
+	return BISECT(mid, 0, n, h->extents[mid].end <= addr);
 }
 
 void heap_add_rest(struct heap *h, uint32_t arena, enum extent_kind kind,
@@ -547,19 +537,12 @@ const char *heap_state_name(const struct heap *h, uint32_t arena,
 
 const struct heap_extent *heap_extent_at(struct heap *h, vaddr addr)
 {
-	size_t lo = 0, hi = h->n_extents;
+	size_t lo;
 
-	if (h->last < hi && addr >= h->extents[h->last].start &&
+	if (h->last < h->n_extents && addr >= h->extents[h->last].start &&
 	    addr < h->extents[h->last].end)
 		return &h->extents[h->last];
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (h->extents[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = BISECT(mid, 0, h->n_extents, h->extents[mid].start <= addr);
 	if (!lo || addr >= h->extents[lo - 1].end)
 		return NULL;
 	h->last = lo - 1;
@@ -641,16 +624,8 @@ static uint64_t granule_from(const struct heap_extent *x, vaddr addr)
 void heap_iter_range(struct heap_iter *it, const struct heap *h, vaddr from,
 		     vaddr to)
 {
-	size_t lo = 0, hi = h->n_extents;
+	size_t lo = extent_behind(h, h->n_extents, from);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (h->extents[mid].end <= from)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	*it = (struct heap_iter){ .heap = h, .extent = lo, .from = from,
 				  .to = to };
 	if (lo < h->n_extents && h->extents[lo].kind == EXTENT_BLOCKS)

@@ -83,17 +83,7 @@ static vaddr cache_of_word(const struct jemalloc *j, vaddr at, uint64_t value)
 /* Where it is or belongs, in order of addresses. */
 static size_t cache_place(const struct jemalloc *j, vaddr addr)
 {
-	size_t lo = 0, hi = j->n_caches;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (j->caches[mid].addr < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BISECT(mid, 0, j->n_caches, j->caches[mid].addr < addr);
 }
 
 /* False if it is there already. */
@@ -237,17 +227,7 @@ static bool read_base(struct jemalloc *j, vaddr addr, vaddr *end,
 
 static size_t base_place(const struct jemalloc *j, vaddr addr)
 {
-	size_t lo = 0, hi = j->n_bases;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (j->bases[mid].end <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return BISECT(mid, 0, j->n_bases, j->bases[mid].end <= addr);
 }
 
 /* Sorted, without overlaps; with those that its links lead to. */

@@ -318,16 +318,9 @@ bool je_read_extents(struct jemalloc *j, size_t max)
 
 const struct je_extent *je_extent_at(const struct jemalloc *j, vaddr addr)
 {
-	size_t lo = 0, hi = j->n_extents;
+	size_t lo = BISECT(mid, 0, j->n_extents,
+			   j->extents[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (j->extents[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr - j->extents[lo - 1].start <
 		j->extents[lo - 1].bytes ? &j->extents[lo - 1] : NULL;
 }

@@ -362,16 +362,9 @@ static void add_bases(struct walk *w)
 	size_t n = w->heap->n_extents;
 
 	for (size_t i = 0; i < j->n_extents; i++) {
-		size_t lo = 0, hi = j->n_bases;
+		size_t lo = BISECT(mid, 0, j->n_bases,
+				   j->bases[mid].end <= j->extents[i].addr);
 
-		while (lo < hi) {
-			size_t mid = lo + (hi - lo) / 2;
-
-			if (j->bases[mid].end <= j->extents[i].addr)
-				lo = mid + 1;
-			else
-				hi = mid;
-		}
 		if (lo < j->n_bases &&
 		    j->bases[lo].start <= j->extents[i].addr)
 			arena[lo] = arena_of(w, j->extents[i].arena);

@@ -121,16 +121,8 @@ static void sort_ranges(struct ranges *r)
 /* The range that holds addr and starts last; NULL if none does. */
 static const struct range *find_range(const struct ranges *r, uint64_t addr)
 {
-	size_t lo = 0, hi = r->n;
+	size_t lo = BISECT(mid, 0, r->n, r->items[mid].start <= addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (r->items[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo && addr < r->items[lo - 1].end ? &r->items[lo - 1] : NULL;
 }
 

@@ -84,18 +84,8 @@ static uint64_t make_zones(struct live *lv, bool slack)
 
 static const struct live_zone *find_zone(const struct live *lv, vaddr start)
 {
-	size_t lo = 0, n = lv->n_zones;
+	size_t lo = BISECT(mid, 0, lv->n_zones, lv->zones[mid].start < start);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (lv->zones[lo + half].start < start) {
-			lo += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	return lo < lv->n_zones && lv->zones[lo].start == start ?
 		&lv->zones[lo] : NULL;
 }

@@ -61,18 +61,8 @@ static int open_file(const struct live *lv, const struct live_map *map)
 
 static const struct live_map *map_of(const struct live *lv, vaddr addr)
 {
-	size_t lo = 0, n = lv->n_maps;
+	size_t lo = BISECT(mid, 0, lv->n_maps, lv->maps[mid].start <= addr);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (lv->maps[lo + half].start <= addr) {
-			lo += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	return &lv->maps[lo - 1];
 }
 

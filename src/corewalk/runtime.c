@@ -246,16 +246,8 @@ struct region {
 /* Is memory of an allocator in it?  Extents are sorted. */
 static bool has_extents(const struct heap *h, vaddr start, vaddr end)
 {
-	size_t lo = 0, hi = h->n_extents;
+	size_t lo = BISECT(mid, 0, h->n_extents, h->extents[mid].end <= start);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (h->extents[mid].end <= start)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < h->n_extents && h->extents[lo].start < end;
 }
 

@@ -238,24 +238,6 @@ static bool put(struct writer *w, uint64_t off, const uint8_t *bytes,
 	return true;
 }
 
-/* The first run of stored bytes that ends behind off. */
-static size_t first_run(const struct space *sp, uint64_t off)
-{
-	size_t lo = 0, n = sp->n_runs;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (sp->runs[lo + half].end <= off) {
-			lo += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return lo;
-}
-
 /* Pages that are there; where others would be, a hole is left. */
 static bool put_runs(struct writer *w, const struct part *part)
 {
@@ -264,7 +246,7 @@ static bool put_runs(struct writer *w, const struct part *part)
 	uint64_t start = seg->core_off, end = start + part->size;
 	size_t i;
 
-	for (i = first_run(sp, start); i < sp->n_runs; i++) {
+	for (i = space_first_run(sp, start); i < sp->n_runs; i++) {
 		uint64_t from = max_u64(start, sp->runs[i].start);
 		uint64_t to = min_u64(end, sp->runs[i].end);
 

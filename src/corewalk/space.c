@@ -351,23 +351,9 @@ bool space_string(struct space *sp, vaddr addr, char *ret, size_t max)
 
 /* ---- what is stored ---- */
 
-/* The first run of data that ends behind off; n_runs if none does. */
-static size_t first_run(const struct space *sp, uint64_t off)
+size_t space_first_run(const struct space *sp, uint64_t off)
 {
-	size_t lo = 0;
-	size_t n = sp->n_runs;
-
-	while (n) {
-		size_t half = n / 2;
-
-		if (sp->runs[lo + half].end <= off) {
-			lo += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
-	return lo;
+	return BISECT(mid, 0, sp->n_runs, sp->runs[mid].end <= off);
 }
 
 /* Bytes of the file's [start, end) that are in a run of data. */
@@ -378,7 +364,7 @@ static uint64_t in_runs(const struct space *sp, uint64_t start, uint64_t end)
 
 	if (!sp->runs)
 		return end - start;
-	for (i = first_run(sp, start);
+	for (i = space_first_run(sp, start);
 	     i < sp->n_runs && sp->runs[i].start < end; i++)
 		sum += min_u64(end, sp->runs[i].end) -
 		       max_u64(start, sp->runs[i].start);
@@ -413,7 +399,7 @@ vaddr space_next_stored(struct space *sp, vaddr addr)
 		uint64_t at = addr > seg->start ? addr - seg->start : 0;
 
 		if (at < seg->stored && sp->runs) {
-			run = first_run(sp, seg->core_off + at);
+			run = space_first_run(sp, seg->core_off + at);
 			if (run == sp->n_runs)
 				continue;
 			at = max_u64(seg->core_off + at, sp->runs[run].start) -
@@ -440,7 +426,7 @@ static bool keeps_pages(const struct space *sp, const struct seg *seg)
 		return false;
 	if (!sp->runs)
 		return true;
-	run = first_run(sp, seg->core_off);
+	run = space_first_run(sp, seg->core_off);
 	return run < sp->n_runs && sp->runs[run].start < end;
 }
 
@@ -506,19 +492,9 @@ bool space_readable(struct space *sp, vaddr start, uint64_t bytes)
 
 const struct module *space_module(const struct space *sp, vaddr addr)
 {
-	size_t lo = 0;
-	size_t n = sp->n_modules;
+	size_t lo = BISECT(mid, 0, sp->n_modules,
+			   sp->modules[mid].start <= addr);
 
-	while (n) {
-		size_t half = n / 2;
-
-		if (sp->modules[lo + half].start <= addr) {
-			lo += half + 1;
-			n -= half + 1;
-		} else {
-			n = half;
-		}
-	}
 	if (!lo || addr >= sp->modules[lo - 1].end)
 		return NULL;
 	return &sp->modules[lo - 1];

@@ -205,6 +205,8 @@ const struct seg *space_seg(struct space *sp, vaddr addr);
 
 /* The number of the first one that ends behind addr; n_segs if none does. */
 size_t space_first_seg(const struct space *sp, vaddr addr);
+/* The first of runs that ends behind an offset in the file; n_runs if none. */
+size_t space_first_run(const struct space *sp, uint64_t off);
 
 /* Why a byte at addr cannot be read; SPACE_OK if it can. */
 enum space_why space_why(struct space *sp, vaddr addr);

@@ -246,20 +246,13 @@ static const struct table *table_at(struct symbols *s, vaddr addr)
 bool symbols_find(struct symbols *s, vaddr addr, struct symbol *ret)
 {
 	const struct table *t = table_at(s, addr);
-	size_t lo = 0, hi;
 	uint64_t reach;
+	size_t lo;
 
 	if (!t)
 		return false;
 	addr -= t->bias;
-	for (hi = t->n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->entries[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = BISECT(mid, 0, t->n, t->entries[mid].start <= addr);
 	if (!lo)
 		return false;
 	reach = t->entries[lo - 1].size;

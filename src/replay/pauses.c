@@ -123,16 +123,8 @@ static size_t merge(const struct pauses *p, double end, struct stretch *ret)
 /* How much of the time up to at is in a stretch. */
 static double paused_until(const struct stretch *s, size_t n, double at)
 {
-	size_t low = 0, high = n;
+	size_t low = BISECT(middle, 0, n, s[middle].from <= at);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (s[middle].from <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return 0;
 	s += low - 1;

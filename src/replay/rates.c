@@ -167,15 +167,7 @@ static size_t block_at(const struct rates *r, size_t from, uint64_t unit)
 		}
 		low += step;
 	}
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (r->ends[middle] >= unit)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return BISECT(middle, low, high, r->ends[middle] < unit);
 }
 
 static void add_sample(struct rates *r, size_t i, struct sample *hit,

@@ -187,16 +187,8 @@ static void load_object(const struct frames *f, struct frame_object *o,
 static const struct object_symbol *find_symbol(const struct frame_object *o,
 					       uint64_t at)
 {
-	size_t low = 0, high = o->n;
+	size_t low = BISECT(middle, 0, o->n, o->symbols[middle].start <= at);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (o->symbols[middle].start <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low)
 		return NULL;
 	while (low > 1 && o->symbols[low - 2].start ==
@@ -350,16 +342,9 @@ static uint32_t module_of(const struct frames *f, vaddr addr)
 static const struct trace_name *given_name(const struct frames *f, vaddr addr)
 {
 	const struct trace_info *info = trace_info(f->trace);
-	size_t low = 0, high = info->n_names;
+	size_t low = BISECT(middle, 0, info->n_names,
+			    f->given[middle]->addr < addr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (f->given[middle]->addr < addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low < info->n_names && f->given[low]->addr == addr)
 		return f->given[low];
 	return NULL;
