@@ -4,7 +4,7 @@
 # file ends before libc's data, as when the disk was full.
 set -eu
 here=$(cd "$(dirname -- "$0")" && pwd)
-gcc -O1 -g -fno-builtin -w -pthread -o prog "$here/prog.c"
+gcc -O1 -g -fno-builtin -w -pthread -o prog "$here/../threads/prog.c"
 ulimit -c unlimited
 env -i ./prog || :
 head -c 500000 core | xz -9e >"$here/core.xz"
