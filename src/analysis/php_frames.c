@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 enum {
 	MAX_FRAMES = 1 << 20,
@@ -71,13 +72,6 @@ static void follow_chain(struct php_frames *f, struct php_graph *g, vaddr addr,
 
 /* ---- frames in no list ---- */
 
-static int compare_addr(const void *a, const void *b)
-{
-	vaddr x = *(const vaddr *)a, y = *(const vaddr *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Its header, variables, temporaries and arguments, in slots of 16 bytes. */
 static uint64_t frame_slots(struct php_graph *g, const struct php_frame *f)
 {
@@ -103,7 +97,7 @@ static void look_at_page(struct php_frames *f, struct php_graph *g,
 	while (at + PHP_FRAME <= top && f->n < MAX_FRAMES &&
 	       read_frame(g, at, &frame) && frame.function) {
 		frame.left = true;
-		if (!bsearch(&at, known, n_known, sizeof(at), compare_addr))
+		if (!bsearch(&at, known, n_known, sizeof(at), num_compare_u64))
 			MEM_PUSH(f->items, f->n, f->cap) = frame;
 		at += 16 * frame_slots(g, &frame);
 	}
@@ -119,7 +113,7 @@ static void find_left(struct php_frames *f, struct php_graph *g, vaddr eg)
 
 	for (size_t i = 0; i < n; i++)
 		known[i] = f->items[i].addr;
-	qsort(known, n, sizeof(*known), compare_addr);
+	qsort(known, n, sizeof(*known), num_compare_u64);
 	for (unsigned i = 0; page && i < MAX_PAGES && php_block(g, page);
 	     i++) {
 		vaddr start = php_block_start(g, page);

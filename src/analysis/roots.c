@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 /* Below the stack pointer and yet alive: System V ABI, AMD64, 3.2.2. */
 enum { RED_ZONE = 128 };
@@ -180,13 +181,6 @@ static void sweep_seg(struct sweep *s, const struct seg *seg)
 		s->r->missing_bytes += seg->end - end;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void find_main_stack(struct sweep *s)
 {
 	s->r->no_main_stack = s->sp->n_threads > 0;
@@ -205,7 +199,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 	for (size_t i = 0; i < sp->n_threads; i++)
 		s.sps[i] = sp->threads[i].sp;
 	if (sp->n_threads)
-		qsort(s.sps, sp->n_threads, sizeof(*s.sps), by_value);
+		qsort(s.sps, sp->n_threads, sizeof(*s.sps), num_compare_u64);
 	for (size_t i = 0; i < sp->n_segs; i++)
 		if (may_hold_roots(sp, &sp->segs[i]))
 			sweep_seg(&s, &sp->segs[i]);

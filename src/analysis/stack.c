@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 enum {
 	/* struct pthread has 0x8c0 to 0x980 bytes: nptl/descr.h. */
@@ -186,17 +187,10 @@ static void find_living(struct finder *f)
 
 /* ---- threads that are gone ---- */
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static bool is_living(const struct finder *f, vaddr tcb)
 {
 	return f->n_tls && bsearch(&tcb, f->tls, f->n_tls, sizeof(tcb),
-				   by_value);
+				   num_compare_u64);
 }
 
 static void spend(struct finder *f, uint64_t probes)
@@ -420,7 +414,7 @@ void stack_find(struct where *w, struct space *sp, struct heap *h)
 		if (sp->threads[i].tls)
 			f.tls[f.n_tls++] = sp->threads[i].tls;
 	if (f.n_tls)
-		qsort(f.tls, f.n_tls, sizeof(*f.tls), by_value);
+		qsort(f.tls, f.n_tls, sizeof(*f.tls), num_compare_u64);
 	find_living(&f);
 	find_by_lists(&f);
 	find_by_ends(&f);

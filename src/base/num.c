@@ -211,3 +211,10 @@ void num_format_duration(char ret[NUM_MAX], double seconds)
 	if (value >= 999.5)
 		snprintf(ret, NUM_MAX, "%.0f s", value < 1e15 ? value : 1e15);
 }
+
+int num_compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}

@@ -55,4 +55,7 @@ void num_format_share(char ret[NUM_MAX], double share);
 /* part / whole, 0 if whole is 0. */
 double num_share(uint64_t part, uint64_t whole);
 
+/* For qsort() and bsearch() of uint64_t. */
+int num_compare_u64(const void *a, const void *b);
+
 #endif

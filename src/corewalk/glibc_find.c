@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 /* Bins that must be sound.  A thread may have died in an unlink. */
 enum { GOOD_BINS = GLIBC_BINS - 2 };
@@ -580,19 +581,12 @@ static void add_heap(struct glibc_arena *a, vaddr h)
 	MEM_PUSH(a->heaps, a->n_heaps, a->cap_heaps) = h;
 }
 
-static int compare_heaps(const void *a, const void *b)
-{
-	vaddr x = *(const vaddr *)a, y = *(const vaddr *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void sort_heaps(struct glibc_arena *a)
 {
 	size_t kept = 0;
 
 	if (a->n_heaps)
-		qsort(a->heaps, a->n_heaps, sizeof(*a->heaps), compare_heaps);
+		qsort(a->heaps, a->n_heaps, sizeof(*a->heaps), num_compare_u64);
 	for (size_t i = 0; i < a->n_heaps; i++)
 		if (!kept || a->heaps[kept - 1] != a->heaps[i])
 			a->heaps[kept++] = a->heaps[i];

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 enum {
 	TLS_REACH = 4096,	/* libc's variables are this near, mostly */
@@ -167,13 +168,6 @@ int glibc_tcache_score(struct glibc *g, vaddr mem, enum tcache_kind kind,
 		return score_counts(g, mem, kind, ret_mangled);
 	*ret_mangled = 1;
 	return score_slots(g, mem);
-}
-
-static int compare_addr(const void *a, const void *b)
-{
-	vaddr x = *(const vaddr *)a, y = *(const vaddr *)b;
-
-	return (x > y) - (x < y);
 }
 
 static int compare_tcache(const void *a, const void *b)
@@ -855,7 +849,7 @@ void glibc_collect_anchors(struct glibc *g, struct glibc_arena *a)
 	}
 	if (a->n_anchors)
 		qsort(a->anchors, a->n_anchors, sizeof(*a->anchors),
-		      compare_addr);
+		      num_compare_u64);
 	for (size_t i = 0; i < a->n_anchors; i++)
 		if (!kept || a->anchors[kept - 1] != a->anchors[i])
 			a->anchors[kept++] = a->anchors[i];

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 enum {
 	MAX_LIST_NOTES = 20,
@@ -37,19 +38,12 @@ struct walk {
 
 /* ---- regions ---- */
 
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 static size_t unique(uint64_t *at, size_t n)
 {
 	size_t kept = 0;
 
 	if (n)
-		qsort(at, n, sizeof(*at), compare_u64);
+		qsort(at, n, sizeof(*at), num_compare_u64);
 	for (size_t i = 0; i < n; i++)
 		if (!kept || at[kept - 1] != at[i])
 			at[kept++] = at[i];
@@ -207,7 +201,7 @@ static bool in_filler(const struct walk *w, vaddr addr)
 	uint64_t huge = addr >> GTC_HUGE_SHIFT;
 
 	return w->t->n_huge && bsearch(&huge, w->t->huge, w->t->n_huge,
-				       sizeof(huge), compare_u64);
+				       sizeof(huge), num_compare_u64);
 }
 
 /* Is one of its own structures in [start, end)? */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "corewalk/words.h"
 
 enum {
@@ -55,13 +56,6 @@ static bool add_sampled(const struct tcmalloc *t, const struct tc_span *s,
 	return true;
 }
 
-static int compare_addr(const void *a, const void *b)
-{
-	const vaddr *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* How many of them follow from the head of their ring; 0 without one. */
 static size_t ring_length(const struct tcmalloc *t, const vaddr *spans,
 			  size_t n, vaddr head)
@@ -72,7 +66,7 @@ static size_t ring_length(const struct tcmalloc *t, const vaddr *spans,
 	if (!space_u64(t->sp, head + SPAN_NEXT, &at))
 		return 0;
 	while (at != head && found < n &&
-	       bsearch(&at, spans, n, sizeof(at), compare_addr)) {
+	       bsearch(&at, spans, n, sizeof(at), num_compare_u64)) {
 		found++;
 		if (!space_u64(t->sp, at + SPAN_NEXT, &at))
 			return 0;
@@ -90,7 +84,7 @@ static vaddr find_head(const struct tcmalloc *t, const vaddr *spans, size_t n)
 			continue;
 		if (s->next >= t->lo && s->next < t->hi &&
 		    !bsearch(&s->next, spans, n, sizeof(s->next),
-			     compare_addr))
+			     num_compare_u64))
 			return s->next;
 	}
 	return 0;
@@ -105,7 +99,7 @@ static void check_ring(const struct tcmalloc *t, struct heap *heap,
 	for (size_t i = 0; i < t->n_spans; i++)
 		if (t->spans[i].sampled && t->spans[i].where == TC_IN_USE)
 			MEM_PUSH(spans, n, cap) = t->spans[i].addr;
-	qsort(spans, n, sizeof(*spans), compare_addr);
+	qsort(spans, n, sizeof(*spans), num_compare_u64);
 	head = find_head(t, spans, n);
 	found = head ? ring_length(t, spans, n, head) : 0;
 	if (found != n || bad) {

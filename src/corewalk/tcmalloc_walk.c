@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 enum {
 	/* Of a span that is one block: its planes end with its first page. */
@@ -140,13 +141,6 @@ static void add_extents(struct walk *w)
 
 /* ---- metadata ---- */
 
-static int compare_addr(const void *a, const void *b)
-{
-	const vaddr *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 static vaddr *structures(const struct tcmalloc *t, size_t *ret_n)
 {
 	uint64_t leaf = UINT64_C(8) << tc_leaf_bits(t->shift);
@@ -162,7 +156,7 @@ static vaddr *structures(const struct tcmalloc *t, size_t *ret_n)
 			MEM_PUSH(at, n, cap) = round_down(t->leaves[i] + k,
 							  PAGE);
 	if (n)
-		qsort(at, n, sizeof(*at), compare_addr);
+		qsort(at, n, sizeof(*at), num_compare_u64);
 	*ret_n = n;
 	return at;
 }
