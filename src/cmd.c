@@ -35,7 +35,7 @@ const struct option common_options[COMMON_OPTIONS] = {
 	  offsetof(struct common, version) },
 };
 
-void list_add(struct list *l, const char *item)
+static void list_add(struct list *l, const char *item)
 {
 	MEM_PUSH(l->items, l->n, l->cap) = item;
 }

@@ -88,7 +88,6 @@ extern const struct command command_watch;
  */
 bool cmd_parse(const struct command *c, int argc, char **argv, void *values,
 	       struct list *rest, struct err *err) MUST_CHECK;
-void list_add(struct list *l, const char *item);
 void list_fini(struct list *l);
 
 /* --help of a command, --version; on stdout. The status. */

@@ -73,20 +73,6 @@ static bool block_starting(struct heap *h, vaddr start, struct block *ret)
 
 /* ---- the damaged word ---- */
 
-static void copy_dump(struct damage_case *d, struct space *sp)
-{
-	vaddr from = d->addr < DAMAGE_SIDE ? 0 : d->addr - DAMAGE_SIDE;
-
-	/* What lies before may be missing: begin where bytes begin. */
-	while (from < d->addr && space_why(sp, from) != SPACE_OK)
-		from++;
-	d->dump_addr = from;
-	d->dump_n = (uint32_t)space_read(sp, from, d->dump,
-					 min_u64(sizeof(d->dump), d->addr -
-						 from + DAMAGE_SIDE +
-						 sp->word));
-}
-
 /* The word as it is now, and its bytes as text. */
 static void set_value(struct damage_case *d, const struct space *sp,
 		      uint64_t value)
@@ -106,7 +92,6 @@ static void read_value(struct damage_case *d, struct space *sp)
 {
 	uint64_t value;
 
-	copy_dump(d, sp);
 	if (!space_word(sp, d->addr, &value))
 		return;
 	set_value(d, sp, value);
@@ -426,15 +411,10 @@ static void member_case(struct judge *j, struct damage_case *d, vaddr chunk)
 
 static void cache_case(struct judge *j, struct damage_case *d, vaddr cache)
 {
-	struct space *sp = j->sp;
-	struct heap *h = j->h;
-	struct str *s = &j->s;
-
 	d->kind = DAMAGE_USE_AFTER_FREE;
 	d->addr = cache;
-	d->has_block = heap_find(h, cache, &d->block);
-	copy_dump(d, sp);
-	str_printf(s, "a list of the thread cache 0x%" PRIx64 " is cut: a "
+	d->has_block = heap_find(j->h, cache, &d->block);
+	str_printf(&j->s, "a list of the thread cache 0x%" PRIx64 " is cut: a "
 		   "link in a freed block was overwritten", cache);
 }
 
@@ -609,7 +589,7 @@ static void find_cache(struct damage_at *a, const struct heap *h)
 		a->cache = &h->caches[c->cache];
 }
 
-static void read_words(struct damage_at *a, struct space *sp)
+static void read_header(struct damage_at *a, struct space *sp)
 {
 	unsigned w = sp->word;
 	vaddr user = a->block.addr;
@@ -617,11 +597,6 @@ static void read_words(struct damage_at *a, struct space *sp)
 	a->has_header = user >= 2 * w &&
 		space_word(sp, user - 2 * w, &a->header[0]) &&
 		space_word(sp, user - w, &a->header[1]);
-	a->has_words = a->block.usable >= w;
-	for (unsigned i = 0; i < countof(a->words); i++)
-		if ((i + 1) * w <= a->block.usable &&
-		    !space_word(sp, user + i * w, &a->words[i]))
-			a->has_words = false;
 }
 
 static void find_note(struct damage_at *a, const struct heap *h)
@@ -765,7 +740,7 @@ void damage_at_init(struct damage_at *a, struct space *sp, struct heap *h,
 	if (a->has_block) {
 		a->offset = (int64_t)(addr - a->block.addr);
 		find_cache(a, h);
-		read_words(a, sp);
+		read_header(a, sp);
 	}
 	find_neighbours(a, h);
 	find_note(a, h);

@@ -48,10 +48,7 @@ enum damage_fill {
 	FILL_ZERO,
 };
 
-enum {
-	DAMAGE_SIDE = 32,	/* bytes shown on each side of a header */
-	DAMAGE_TEXT = 64,	/* bytes of a text that are shown */
-};
+enum { DAMAGE_TEXT = 64 };	/* bytes of a text that are shown */
 
 struct damage_case {
 	size_t note;		/* index in heap.notes */
@@ -67,10 +64,6 @@ struct damage_case {
 	bool has_block;
 	struct block block;	/* whose header it is, if it has one */
 	uint64_t skipped_bytes;	/* not decoded because of it */
-	/* Target's bytes around addr: from dump_addr on, dump_n of them. */
-	vaddr dump_addr;
-	uint8_t dump[2 * DAMAGE_SIDE + 16];
-	uint32_t dump_n;
 	uint64_t fill_bytes;	/* length of the text or the fill around addr */
 	vaddr fill_addr;	/* where it starts */
 	/* FILL_TEXT: it, escaped, up to DAMAGE_TEXT bytes; target's bytes. */
@@ -114,8 +107,6 @@ struct damage_at {
 	const struct thread_cache *cache;
 	bool has_header;
 	uint64_t header[2];	/* the two words before block.addr */
-	bool has_words;
-	uint64_t words[4];	/* the first words at block.addr */
 	vaddr note_addr;	/* a damaged place that covers it; 0 none */
 	char *text;		/* owned; one sentence */
 };

@@ -30,8 +30,12 @@ static const char *find_last(const char *text, size_t n, const char *name)
 	return NULL;
 }
 
-bool space_environment(struct space *sp, const char *name, char *ret,
-		       size_t max)
+/*
+ * What the environment had for a name when the program began, as the main
+ * thread's stack has it; false if that is not found.  ret holds max + 1 bytes.
+ */
+static bool space_environment(struct space *sp, const char *name, char *ret,
+			      size_t max)
 {
 	const struct seg *seg = NULL;
 	const char *value = NULL;

@@ -22,11 +22,4 @@ struct profile_rate profile_rate_find(struct space *sp,
 				      const struct heap *h,
 				      const struct heap_profile *p);
 
-/*
- * What the environment had for a name when the program began, as the main
- * thread's stack has it; false if that is not found.  ret holds max + 1 bytes.
- */
-bool space_environment(struct space *sp, const char *name, char *ret,
-		       size_t max);
-
 #endif

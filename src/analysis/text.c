@@ -61,7 +61,8 @@ uint64_t text_run(const uint8_t *bytes, uint64_t n)
 	}
 }
 
-uint64_t text_run_utf16(const uint8_t *bytes, uint64_t n)
+/* The same as text_run() of UTF-16 in bytes, an even number. */
+static uint64_t text_run_utf16(const uint8_t *bytes, uint64_t n)
 {
 	uint64_t i = 0;
 

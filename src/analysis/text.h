@@ -31,8 +31,6 @@ enum { TEXT_MIN = 4 };
 
 /* How many bytes from bytes on are printable, at most n. */
 uint64_t text_run(const uint8_t *bytes, uint64_t n);
-/* The same of UTF-16 in bytes, an even number. */
-uint64_t text_run_utf16(const uint8_t *bytes, uint64_t n);
 
 /*
  * The string that a block of n usable bytes holds, of which the first n_there

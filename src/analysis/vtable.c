@@ -128,18 +128,6 @@ static bool is_class_info(struct space *sp, vaddr info)
 	return false;
 }
 
-bool vtable_rtti(struct space *sp, vaddr word, struct str *ret)
-{
-	char name[NAME_MAX_LEN + 1];
-	vaddr info;
-
-	if (!vtable_at(sp, word, &info) || !is_class_info(sp, info) ||
-	    !info_name(sp, info, name))
-		return false;
-	add_class(name, ret);
-	return true;
-}
-
 /* A word of the target, or none: then nothing speaks against it. */
 static bool top_is_sane(struct space *sp, vaddr word)
 {

@@ -33,9 +33,6 @@ enum type_known vtable_class(struct space *sp, struct symbols *symbols,
 enum type_known vtable_mangled(struct space *sp, struct symbols *symbols,
 			       vaddr word, struct str *ret);
 
-/* By type_info alone, as in a stripped program. */
-bool vtable_rtti(struct space *sp, vaddr word, struct str *ret);
-
 /*
  * The variable that the word points into, or the function it is the start of,
  * as "{&close_session, ...}".

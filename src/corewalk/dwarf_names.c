@@ -168,8 +168,9 @@ uint32_t dwarf_name_add(struct dwarf_types *t, uint32_t scope,
 	return (uint32_t)t->n_names - 1;
 }
 
-uint32_t dwarf_name_find(const struct dwarf_types *t, uint32_t scope,
-			 const char *text, size_t len)
+/* 0 if there is none. */
+static uint32_t dwarf_name_find(const struct dwarf_types *t, uint32_t scope,
+				const char *text, size_t len)
 {
 	return *slot_of(t, scope, text, len);
 }

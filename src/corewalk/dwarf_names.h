@@ -18,9 +18,6 @@ void dwarf_names_fini(struct dwarf_types *t);
 /* The name text in scope, made if it is new; text must outlive t. */
 uint32_t dwarf_name_add(struct dwarf_types *t, uint32_t scope,
 			const char *text);
-/* 0 if there is none. */
-uint32_t dwarf_name_find(const struct dwarf_types *t, uint32_t scope,
-			 const char *text, size_t len);
 /* Adds the whole name, scopes first. */
 void dwarf_name_text(const struct dwarf_types *t, uint32_t name,
 		     struct str *s);

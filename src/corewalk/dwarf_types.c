@@ -572,20 +572,3 @@ void dwarf_type_name(struct dwarf_types *t, uint32_t type, struct str *s)
 			str_adds(s, " []");
 	}
 }
-
-void dwarf_var_name(struct dwarf_types *t, const struct dvar *v,
-		    struct str *s)
-{
-	Dwarf_Attribute at;
-	Dwarf_Die die;
-	const char *text = NULL;
-
-	if (v->scope) {
-		dwarf_name_text(t, v->scope, s);
-		str_adds(s, "::");
-	}
-	if (dwarf_die_addr_die(t->files[v->file].dw, v->die, &die) &&
-	    dwarf_attr_integrate(&die, DW_AT_name, &at))
-		text = dwarf_formstring(&at);
-	str_adds(s, text && *text ? text : "?");
-}

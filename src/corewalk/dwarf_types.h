@@ -188,9 +188,6 @@ uint32_t dwarf_pointer_to(struct dwarf_types *t, uint32_t target);
 
 /* Adds "std::map<int, Foo>", "Foo *", "Foo [12]". */
 void dwarf_type_name(struct dwarf_types *t, uint32_t type, struct str *s);
-/* Adds the qualified name of a variable. */
-void dwarf_var_name(struct dwarf_types *t, const struct dvar *v,
-		    struct str *s);
 
 /*
  * The class with that name in the form of its type information ("3Foo",

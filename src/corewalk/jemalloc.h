@@ -94,8 +94,6 @@ size_t je_find(struct space *sp, struct jemalloc **ret, char *near,
 	       size_t near_size);
 void je_free(struct jemalloc *all, size_t n);
 
-/* The extents by the radix tree, at most max; false if there are none. */
-bool je_read_extents(struct jemalloc *j, size_t max);
 /* Thread caches and base blocks: what can be found of them. */
 void je_find_caches(struct jemalloc *j);
 void je_find_bases(struct jemalloc *j);

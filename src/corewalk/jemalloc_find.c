@@ -302,7 +302,8 @@ static bool read_node(struct jemalloc *j, struct words *w, uint64_t high,
 	return true;
 }
 
-bool je_read_extents(struct jemalloc *j, size_t max)
+/* The extents by the radix tree, at most max; false if there are none. */
+static bool je_read_extents(struct jemalloc *j, size_t max)
 {
 	struct words *levels = mem_alloc(3 * sizeof(*levels));
 	uint64_t budget = 64 * MIB, next = 0;

@@ -213,8 +213,6 @@ bool live_pages_read(int fd, const struct live_map *maps, size_t n_maps,
 		     struct page_run **ret, size_t *ret_n) MUST_CHECK;
 /* Where the last mapping of the process itself ends. */
 vaddr live_pages_end(const struct live_map *maps, size_t n);
-/* Marks private pages that a relative shares; splits runs where needed. */
-void live_pages_shared(int fd, struct page_run **runs, size_t *n);
 
 /* ---- live_copy.c ---- */
 

@@ -297,7 +297,8 @@ static void split_run(int fd, const struct page_run *run, uint64_t *buf,
 	}
 }
 
-void live_pages_shared(int fd, struct page_run **pages, size_t *n)
+/* Marks private pages that a relative shares; splits runs where needed. */
+static void live_pages_shared(int fd, struct page_run **pages, size_t *n)
 {
 	AUTO_FREE uint64_t *buf = mem_alloc(ENTRIES * sizeof(*buf));
 	struct runs to = { .page = page_size() };

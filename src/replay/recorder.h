@@ -205,7 +205,6 @@ bool rec_chunk_next(struct rec_chunk *c, unsigned type, uint32_t stream,
 		    uint64_t tick, uint32_t room);
 void rec_stop(unsigned why, uint64_t value);
 void rec_log(unsigned tag, const void *payload, size_t n);
-void rec_log_meta(const char *key, const char *value, size_t n);
 void rec_log_clock(void);
 void rec_log_rss(uint64_t tick);
 void rec_log_start(bool environment);
@@ -252,7 +251,6 @@ struct rec_fast {
 
 enum { REC_TAGS = 1 << 16, REC_TAG_STAYS = 255 };
 extern __thread struct rec_fast *rec_fast;
-extern struct rec_fast rec_fast_none;
 /* How many sampled blocks, or others that must not pass, have this tag. */
 extern uint8_t rec_tags[REC_TAGS];
 

@@ -18,7 +18,7 @@
 
 enum { SET_FIRST = 4096 };	/* a power of two */
 
-struct rec_fast rec_fast_none;
+static struct rec_fast rec_fast_none;
 __thread struct rec_fast *rec_fast = &rec_fast_none;
 /* Frees of null pointers do not pass: they are not counted. */
 uint8_t rec_tags[REC_TAGS] = { REC_TAG_STAYS };

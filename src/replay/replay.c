@@ -245,13 +245,6 @@ void replay_finish(struct replay *r)
 	profile_finish(&r->profile);
 }
 
-struct replay_site replay_site(const struct replay *r, uint32_t stack)
-{
-	if (stack < r->n_sites)
-		return r->sites[stack];
-	return (struct replay_site){ .live_bytes = 0 };
-}
-
 struct replay_block *replay_marked_blocks(const struct replay *r,
 					  size_t *ret_n)
 {

@@ -176,9 +176,6 @@ void replay_events(struct replay *r, const struct trace_event *events,
 /* After the last one: marked figures are right, sums are complete. */
 void replay_finish(struct replay *r);
 
-/* All zero for a site that never allocated. */
-struct replay_site replay_site(const struct replay *r, uint32_t stack);
-
 /* The blocks that were live at the mark; the caller frees them. */
 struct replay_block *replay_marked_blocks(const struct replay *r,
 					  size_t *ret_n);

@@ -170,7 +170,6 @@ static void read_all(struct dwarf_types *t)
 				strlen(t->names[i].text));
 	for (size_t i = 0; i < t->n_vars; i++) {
 		dwarf_type_name(t, dwarf_var_type(t, &t->vars[i]), &s);
-		dwarf_var_name(t, &t->vars[i], &s);
 	}
 	dwarf_find_class(t, "N2ns5ShapeE");
 	for (uint32_t i = 0; i < t->n_types && i < 100000; i++) {

@@ -308,9 +308,6 @@ TEST(text_written_past_the_end)
 	CHECK_U64(c->before.usable, 40);
 	CHECK_U64(c->fill_addr, HEAP + 0x70);
 	CHECK_U64(c->fill_bytes, 48);
-	CHECK_U64(c->dump_addr, HEAP + 0x98 - DAMAGE_SIDE);
-	CHECK_U64(c->dump_n, 2 * DAMAGE_SIDE + 8);
-	CHECK_MEM(c->dump + DAMAGE_SIDE, "AAAABBBB", 8);
 	CHECK_STR(c->text, "40 usable bytes at 0x10000070, in use, were "
 		  "written past their end: the size field behind them, at "
 		  "0x10000098, holds text");
@@ -608,7 +605,6 @@ TEST(headers_that_are_not_in_the_file)
 	CHECK_STR(damage_kind_name(w.d.cases[1].kind), "not-in-file");
 	CHECK_STR(w.d.cases[1].text,
 		  "the size field at 0x30002808 is not in the file");
-	CHECK_U64(w.d.cases[1].dump_n, 0);
 	end(&w);
 }
 
@@ -690,9 +686,8 @@ TEST(what_is_at_an_address)
 	CHECK(a.has_before && a.has_after);
 	CHECK_U64(a.before.addr, HEAP + 0x40);
 	CHECK_U64(a.after.addr, HEAP + 0xa0);
-	CHECK(a.has_header && a.has_words);
+	CHECK(a.has_header);
 	CHECK_U64(a.header[1], 0x31);
-	CHECK_U64(a.words[0], UINT64_C(0x0101010101010101));
 	CHECK(a.cache && a.cache->tid == 4711);
 	damage_at_fini(&a);
 

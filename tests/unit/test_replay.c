@@ -10,6 +10,13 @@
 
 enum { MAX_EVENTS = 20000, MAX_SITES = 40, MAX_LIVE = 300 };
 
+static struct replay_site replay_site(const struct replay *r, uint32_t stack)
+{
+	if (stack < r->n_sites)
+		return r->sites[stack];
+	return (struct replay_site){ .live_bytes = 0 };
+}
+
 static struct trace_event events[MAX_EVENTS];
 static size_t n_events;
 
