@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/census_name.h"
+#include "analysis/perl.h"
 #include "analysis/php.h"
 #include "analysis/typed.h"
 #include "base/mem.h"
@@ -13,6 +14,7 @@ static void (*const namers[])(struct types *t,
 			      const struct census_input *in) = {
 	census_name,
 	php_name,
+	perl_name,
 	typed_name,
 };
 

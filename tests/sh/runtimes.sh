@@ -129,4 +129,25 @@ if command -v java >/dev/null && command -v jcmd >/dev/null; then
 else
 	skip "Java" "no java, or no jcmd"
 fi
+
+# perl_arenas N: those of a program that has N values more than another.
+perl_arenas() {
+	make_core core "$(command -v perl)" -e 'my @kept;
+		push @kept, $_ for 1 .. shift; kill ABRT => $$; sleep 9' "$1" ||
+		return 1
+	"$HEAPCORE" analyze -q --json core >report.json &&
+	jq '[.types[] | select(.name == "perl SV arenas") | .blocks] |
+		if length == 1 then .[0] else error("rows") end' report.json
+}
+# Each has 169; the last one is full or not.
+perl_values() {
+	few=$(perl_arenas 1690) && many=$(perl_arenas 169000) || return 1
+	echo "few $few, many $many"
+	[ $((many - few)) -ge 989 ] && [ $((many - few)) -le 991 ]
+}
+if command -v perl >/dev/null; then
+	ok "perl: 169 values in each arena" perl_values
+else
+	skip "perl" "not here"
+fi
 finish
