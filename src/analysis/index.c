@@ -339,6 +339,17 @@ static bool too_large(struct err *err, uint64_t bytes, uint64_t max_bytes)
 		       (unsigned long long)(max_bytes >> 20));
 }
 
+/* Zeros; address space that is refused does not end the whole report. */
+static void *map(size_t size, struct err *err)
+{
+	void *p = mem_map_maybe(size);
+
+	if (!p)
+		err_set(err, ERR_UNSUPPORTED, "the system has no %zu MB for "
+			"an index of its blocks", (size >> 20) + 1);
+	return p;
+}
+
 static bool make_words(struct index *ix, const struct heap *h,
 		       uint64_t max_bytes, struct err *err)
 {
@@ -346,13 +357,17 @@ static bool make_words(struct index *ix, const struct heap *h,
 
 	if (bytes > max_bytes)
 		return too_large(err, bytes, max_bytes);
-	ix->units = mem_map(units_bytes(ix));
+	ix->units = map(units_bytes(ix), err);
+	if (!ix->units)
+		return false;
 	lay_out(ix, h);
 	ix->n_leaves = number_leaves(ix, h);
 	ix->n_words = ix->n_leaves << ix->leaf_shift;
 	if (words_bytes(ix) + bytes > max_bytes)
 		return too_large(err, words_bytes(ix) + bytes, max_bytes);
-	ix->words = mem_map(words_bytes(ix));
+	ix->words = map(words_bytes(ix), err);
+	if (!ix->words)
+		return false;
 	ix->leaf_unit = mem_zalloc(ix->n_leaves * sizeof(*ix->leaf_unit));
 	for (size_t i = 0; i < h->n_extents; i++)
 		if (has_blocks(&h->extents[i]))
