@@ -65,8 +65,20 @@ ok "one more step, and back to the same row" \
 ok "members of a structure" \
 	shows '3<Enter><Enter><Tab>' '^   user  *8  0x[0-9a-f]*  char \[\]'
 
-ok "x: its words alone" shows '3<Enter><Enter>x' '^ > 8  *0x[0-9a-f]* '
+ok "x: its words alone" shows '3<Enter><Enter>x' '^ > 0  *0x0  0'
 ok "x: and no bytes" sh -c '! grep -q "^ BYTES\|ITS MEMBERS" screen'
+ok "words: zeros in one row" grep -qx '   16  *0x0  13 words of zeros' screen
+ok "words: one that points leads there" shows \
+	'3<Enter><Enter>x<Down><Enter>' '^   of type  *char'
+ok "words: a text" shows '3<Down><Enter><Enter>x' \
+	'^ > 0  *0x[0-9a-f]*  "user000000@mail.example.org"$'
+text=$(sed -n 's/.*\(0x[0-9a-f]*\)$/\1/p' screen | head -n 1)
+redacted() {
+	"$HEAPCORE" analyze -q --at="$text" core.1 | grep -q '"user0' &&
+		"$HEAPCORE" analyze -q --redact --at="$text" core.1 >at &&
+		[ -s at ] && ! grep 'user0\|words of zeros\|^WORDS' at
+}
+ok "words: no text with --redact" redacted
 ok "x: its bytes" shows '3<Enter><Enter>xx' '^ > 0x[0-9a-f]*  [0-9a-f]{4} '
 ok "x: its members" shows '3<Enter><Enter>xxx' '^ > next  *0  0x'
 ok "x: all again" shows '3<Enter><Enter>xxxxG' '^ > 0x[0-9a-f]*  [0-9a-f]{4} '
