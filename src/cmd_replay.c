@@ -472,6 +472,31 @@ static bool check_known(const struct run *run, struct err *err)
 	return true;
 }
 
+/* What was sampled once has its rate, and nothing that is exact. */
+static bool check_sampled(struct run *run, struct err *err)
+{
+	const struct args *a = &run->args;
+	uint64_t rate = run->pass.options.rate;
+	bool rates = report_is_only(&run->options, REPLAY_RATES);
+	const char *option = a->only_exact ? "exact" : a->by ? "by" :
+		a->seed ? "seed" : a->seeds ? "seeds" :
+		a->streams ? "streams" : rates ? "only=rates" : NULL;
+
+	if (!(trace_info(run->trace)->flags & TRACE_SAMPLED))
+		return true;
+	run->input.exact = false;
+	if (!option && a->rate &&
+	    (run->pass.n_rates > 1 || run->pass.rates[0] != rate))
+		option = "rate";
+	run->pass.rates[0] = rate;
+	if (!option)
+		return true;
+	err_set(err, ERR_USAGE, "--%s: the trace is a sample itself, of one "
+		"block every %" PRIu64 " bytes", option, rate);
+	return err_hint(err, "Without --rate in heapcore record, a trace has "
+			"everything.");
+}
+
 static bool open_trace(struct run *run, struct err *err)
 {
 	const char *path = run->args.files.items[0];
@@ -490,10 +515,9 @@ static bool open_trace(struct run *run, struct err *err)
 	o->from_tick = replay_tick(o, run->from);
 	o->from_tick -= !(run->from > 0) && o->from_tick;
 	o->to_tick = replay_tick(o, run->to);
-	run->input.exact = run->input.exact &&
-			   !(trace_info(run->trace)->flags & TRACE_SAMPLED);
-	run->input.only_exact = run->input.exact && run->args.only_exact;
-	return read_pauses(run, err) && check_known(run, err);
+	run->input.only_exact = run->args.only_exact;
+	return check_sampled(run, err) && read_pauses(run, err) &&
+	       check_known(run, err);
 }
 
 static void analyse(struct run *run)
@@ -552,13 +576,15 @@ static bool export_massif(const struct export *e, struct out *o,
 static bool write_exports(const struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
-	AUTO_FREE char *said = mem_printf("heapcore replay --rate=%" PRIu64
-		"%s%s --seed=%" PRIu64, run->pass.rates[0],
-		a->by ? " --by=" : "", a->by ? a->by : "",
-		run->pass.options.seed);
+	AUTO_FREE char *sampler = mem_printf("--rate=%" PRIu64 "%s%s --seed=%"
+		PRIu64, run->pass.rates[0], a->by ? " --by=" : "",
+		a->by ? a->by : "", run->pass.options.seed);
+	AUTO_FREE char *said = mem_printf("heapcore replay %s",
+		a->only_exact ? "--exact" : sampler);
 	const struct export e = {
 		.in = &run->input, .said = said,
-		.exact = run->input.exact && run->pass.rates[0] == SAMPLER_ALL,
+		.exact = a->only_exact || (run->input.exact &&
+			 run->pass.rates[0] == SAMPLER_ALL),
 	};
 
 	return export_profiles(&e, &a->export, a->common.force, err) &&

@@ -146,6 +146,21 @@ static const struct {
 	{ "peak_space", "bytes" },
 };
 
+/* What a viewer shows at first: what the report is about. */
+static const char *default_type(const struct replay_input *in)
+{
+	if (in->live_only)
+		return "inuse_space";
+	switch (replay_view(in->metric)) {
+	case VIEW_MARKED:
+		return "peak_space";
+	case VIEW_LIVE:
+		return "inuse_space";
+	default:
+		return "alloc_space";
+	}
+}
+
 static void put_types(struct writer *w, const struct replay_input *in)
 {
 	for (size_t i = first_value(in); i < end_value(in); i++)
@@ -333,7 +348,7 @@ static void put_profile(struct writer *w, const struct replay_input *in,
 	profile_number(w, PROFILE_PERIOD,
 		       exact ? 1 : in->replay->options.rate);
 	profile_number(w, PROFILE_COMMENT, text_number(w, command_line));
-	profile_number(w, PROFILE_DEFAULT, text_number(w, "inuse_space"));
+	profile_number(w, PROFILE_DEFAULT, text_number(w, default_type(in)));
 	put_strings(w);
 	deflate_some(w, "", 0, Z_FINISH);
 }

@@ -111,6 +111,7 @@ static void number_frames(const struct replay_input *in)
 void speedscope_write(const struct replay_input *in, struct out *o)
 {
 	bool at = in->replay->options.mark == MARK_TIME;
+	bool first = true;
 	const struct {
 		enum replay_metric metric;
 		const char *name;
@@ -127,11 +128,12 @@ void speedscope_write(const struct replay_input *in, struct out *o)
 	speedscope_frames(in->frames, o);
 	out_adds(o, "]},\n\"profiles\":[\n");
 	for (size_t i = 0; i < countof(views); i++)
-		for (int exact = 0; exact <= in->exact; exact++) {
+		for (int exact = in->only_exact; exact <= in->exact; exact++) {
 			if (in->live_only && views[i].metric != METRIC_END)
 				continue;
-			if (!in->live_only && (i || exact))
+			if (!first)
 				out_adds(o, ",\n");
+			first = false;
 			speedscope_profile(in, views[i].metric, exact,
 					   views[i].name, o);
 		}

@@ -6,7 +6,25 @@
 
 #include "base/mem.h"
 
-void replay_run_of(struct replay_run *run, const struct trace *t)
+/* As the recorder says, else as the first sample has it; rewinds. */
+static uint64_t recorded_rate(struct trace *t)
+{
+	const char *said = trace_meta_value(t, "rate");
+	const struct trace_event *events;
+	uint64_t ret = 0;
+	size_t n;
+
+	if (said && num_parse_u64(said, &ret) && ret)
+		return min_u64(ret, SAMPLER_MAX_RATE);
+	while (!ret && (n = trace_read(t, &events)))
+		for (size_t i = 0; i < n && !ret; i++)
+			if (events[i].kind == TRACE_SAMPLE)
+				ret = events[i].rate;
+	trace_rewind(t);
+	return min_u64(max_u64(ret, 1), SAMPLER_MAX_RATE);
+}
+
+void replay_run_of(struct replay_run *run, struct trace *t)
 {
 	const struct trace_info *info = trace_info(t);
 	struct replay_options *o = &run->options;
@@ -15,6 +33,10 @@ void replay_run_of(struct replay_run *run, const struct trace *t)
 	o->n_stacks = info->n_stacks;
 	o->objects = info->flags & TRACE_OBJECTS;
 	o->ns_per_tick = info->ticks_per_s > 0 ? 1e9 / info->ticks_per_s : 1;
+	if (info->flags & TRACE_SAMPLED) {
+		o->rate = recorded_rate(t);
+		o->unit = UNIT_REQUESTED;
+	}
 }
 
 uint64_t replay_tick(const struct replay_options *o, double seconds)

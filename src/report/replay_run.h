@@ -30,8 +30,11 @@ struct replay_run {
 	bool has_models, has_filters, done;
 };
 
-/* The clock and the stacks of the options. */
-void replay_run_of(struct replay_run *run, const struct trace *t);
+/*
+ * The clock and the stacks of the options; of a trace that is a sample, also
+ * the rate, whatever it was.
+ */
+void replay_run_of(struct replay_run *run, struct trace *t);
 /* A second of the trace as a tick; HUGE_VAL: behind all. */
 uint64_t replay_tick(const struct replay_options *o, double seconds);
 

@@ -87,12 +87,12 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 			   p->allocations);
 		return;
 	}
+	replay_rate_text(rate, in, p->options.rate);
 	if (p->sampled) {
-		str_printf(s, "sampled while it was recorded: %" PRIu64
-			   " samples", n);
+		str_printf(s, "sampled every %s on average while it was "
+			   "recorded: %" PRIu64 " samples", rate, n);
 		return;
 	}
-	replay_rate_text(rate, in, p->options.rate);
 	str_printf(s, "sampled every %s on average (seed %" PRIu64 "): %"
 		   PRIu64 " samples, %.*g%% of allocations", rate,
 		   p->options.seed, n, percent < 99.5 ? 2 : 3, percent);

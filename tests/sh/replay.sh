@@ -233,6 +233,30 @@ else
 	skip "ms_print reads it" "no ms_print here"
 fi
 
+# With --exact nothing is estimated in files either, however coarse the rate.
+"$HEAPCORE" replay -q --exact --rate=1G --pprof=x.gz --folded=x.folded \
+	--speedscope=x.json --massif=x.massif prog.trace >text
+ok "exact: folded stacks" sh -c \
+	'awk "{ s += \$NF } END { exit s != 3000000 }" x.folded'
+ok "exact: speedscope" is x.json \
+	'.profiles | map("\(.name) \(.endValue)") | join("; ")' \
+	"live at the peak, exact 3000000; live at the end, exact 1000000;\
+ allocated, exact 4280000"
+ok "exact: massif" peak_is x.massif 3000000
+if command -v go >/dev/null; then
+	# Without -sample_index: what the report is about.
+	shown() {
+		HOME=$PWD go tool pprof -unit=B -top "$1" >top 2>top.err ||
+			return
+		grep -q "^Type: $2" top && grep -q " of ${3}B total" top
+	}
+	ok "exact: go tool pprof shows the peak" shown x.gz peak_space 3000000
+	ok "go tool pprof shows what --metric says" shown p.pb.gz alloc_space \
+		4280000
+else
+	skip "exact: go tool pprof shows the peak" "no go here"
+fi
+
 # Conditions.
 fails() {
 	status=0
@@ -292,7 +316,18 @@ ok "a sampled recording has estimates" is sampled.json \
 ok "lifetimes of a sampled recording" usage --only=lifetimes sampled.trace
 ok "and nothing exact" is sampled.json \
 	'[.. | .exact_bytes? // empty] | length' 0
-
+ok "its rate is that of the recording" is sampled.json .target.rate 16384
+"$HEAPCORE" replay --rate=16k --json sampled.trace >b.json
+ok "which may be said again" cmp sampled.json b.json
+recorded_rate() {
+	"$HEAPCORE" replay sampled.trace >text &&
+		grep -q '^sampled every 16.0K on average while it was rec' text
+}
+ok "and is in the text" recorded_rate
+for option in --exact --rate=64k --rate=16k,64k --seeds=3 --only=rates \
+	--by=count; do
+	ok "of a sample no $option" usage $option sampled.trace
+done
 
 # ---- exact tables: figures of the program alone ----
 
