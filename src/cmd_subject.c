@@ -225,7 +225,7 @@ void subject_where(struct subject *s, struct progress *p)
 /* A hundredth of what is in use is worth a sentence. */
 static void say_leaks(struct subject *s)
 {
-	struct tally lost;
+	struct tally lost, certain;
 	char size[NUM_MAX];
 
 	if (!s->input.reach)
@@ -235,10 +235,12 @@ static void say_leaks(struct subject *s)
 	    lost.bytes < s->where.row[WHERE_USED].bytes / 100)
 		return;
 	num_format_size(size, lost.bytes);
+	certain = s->input.reach->grade[REACH_CERTAIN];
 	standout_add(&s->standout, "leaked", lost.bytes,
 		     "%s in %llu block%s cannot be reached from any root: "
-		     "leaked.", size, (unsigned long long)lost.blocks,
-		     lost.blocks == 1 ? "" : "s");
+		     "%sleaked.", size, (unsigned long long)lost.blocks,
+		     lost.blocks == 1 ? "" : "s",
+		     certain.blocks ? "" : "likely ");
 }
 
 /* "4000 look-alike blocks of 80 bytes", "4000 blocks of Session", ... */

@@ -261,6 +261,9 @@ static bool may_be_unsplit(const struct weak_census *c,
 void weak_census_done(struct weak_census *c)
 {
 	add_sizes(c);
+	/* Only glibc's blocks reach into the next one's first word. */
+	if (!c->ix->own)
+		return;
 	for (uint32_t i = 0; i < WEAK_CLASSES; i++) {
 		struct weak_class *class = &c->classes[i];
 

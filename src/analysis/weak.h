@@ -15,7 +15,10 @@
  * a program or library, or words of the same two forms; what pads a number of
  * four bytes does not tell, as it is stale, too.  The
  * last word is left over where what was asked for is a multiple of 16, two
- * more where glibc would not split a chunk 16 bytes too large.
+ * more where glibc would not split a chunk 16 bytes too large.  Only where all
+ * blocks are glibc's: those of jemalloc, tcmalloc, pymalloc and Zend end with
+ * what was asked for, as a rule with a member, which one object in ten may use
+ * (OpenSSL's sparse arrays in redis, cm_dict of Python's classmethod).
  *
  * *string*: libstdc++'s std::string is a pointer, a length, and 16 bytes that
  * hold a short text, or the capacity and nothing (bits/basic_string.h, gcc 5

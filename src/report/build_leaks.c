@@ -80,7 +80,7 @@ static const char *how(const struct reach_group *g)
 	static const char *const words[REACH_KINDS] = {
 		[REACH_DIRECT] = "direct",
 		[REACH_INDIRECT] = "indirect",
-		[REACH_CYCLE] = "in cycles",
+		[REACH_CYCLE] = "cycles",
 	};
 	const char *ret = NULL;
 

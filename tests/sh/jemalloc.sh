@@ -70,14 +70,16 @@ redis() {
 	redis-cli -s redis/socket debug populate 1000000 key 40 |
 		grep -q OK && core_of core "$pid" USR2 ||
 		{ kill "$pid"; return 1; }
-	"$HEAPCORE" analyze -q --json --only=allocators core >report.json ||
-		return 1
+	"$HEAPCORE" analyze -q --json --only=allocators,leaks core \
+		>report.json || return 1
 	said=$(sed -n 's/^A //p' redis.log)
 	echo "jemalloc says $said"
 	jq -c '.allocators[0]' report.json
 	jq -e --argjson said "$said" '.allocators[0] |
 		.name == "jemalloc" and .used_blocks > 3000000 and
-		.used_bytes + .cached_bytes == $said' report.json
+		.used_bytes + .cached_bytes == $said' report.json || return 1
+	jq -c .leaks report.json
+	jq -e '.leaks.looked and .leaks.total_blocks < 50' report.json
 }
 if [ "$core_writer" = gdb ]; then
 	skip "redis" "gdb would take its core before it is asked"

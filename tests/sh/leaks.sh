@@ -2,6 +2,7 @@
 # What is lost, who holds what: small programs that know.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
+. "$SRC/tests/sh/preloaded"
 
 need_cores
 command -v python3 >/dev/null || skip_all "no python3"
@@ -96,6 +97,41 @@ if [ "$core_writer" = kernel ]; then
 	ok "a pointer in a file that is mapped shared" shared
 else
 	skip "a pointer in a file that is mapped shared" "needs kernel cores"
+fi
+
+# last_word LIBRARY: what only the last word of a block leads to is live.
+last_word() {
+	make_core core env LD_PRELOAD="$1" "$TMP/last_word" &&
+		analyze held.json --json --blocks --leaks \
+			--filter='size>2.9k used size<3.2k' || return 1
+	grep -c . held.json
+	[ "$(grep -c '"leak_grade":"live"' held.json)" -ge 200 ] &&
+		! grep -q '"leaked":true' held.json
+}
+$CC -std=gnu11 -O1 -fno-builtin -o last_word "$SRC/tests/truth/last_word.c"
+for name in libjemalloc.so.2 libtcmalloc_minimal.so.4; do
+	path=$(library $name)
+	if [ "$path" ]; then
+		ok "a last word that is in use, $name" last_word "$path"
+	else
+		skip "a last word that is in use, $name" "not here"
+	fi
+done
+
+# The same of classes and modules in python3, which loses nothing to speak of.
+python() {
+	make_core core "$python" -S -E -c '
+import argparse, dataclasses, decimal, email, http.client, os, threading
+os.abort()' && analyze found.json --json --only=allocators,leaks || return 1
+	jq .leaks found.json
+	jq -e '[.allocators[].name | select(. == "pymalloc")] != [] and
+		.leaks.looked and .leaks.total_blocks < 20' found.json
+}
+python=$(python3 -S -c 'import sys; print(sys.executable)' 2>/dev/null)
+if command -v jq >/dev/null; then
+	ok "an idle python3" python
+else
+	skip "an idle python3" "no jq"
 fi
 
 twice() {
