@@ -433,6 +433,25 @@ static void keep_rows(struct table *t, const struct filter *f,
 	t->n_rows = n;
 }
 
+/* Shares stay those of the whole, which is no sum of the rows. */
+static void total_again(struct table *t)
+{
+	size_t n = t->n_columns;
+	struct cell *before = mem_alloc(n * sizeof(*before));
+
+	memcpy(before, t->total, n * sizeof(*before));
+	table_add_total(t);
+	for (size_t i = 0; i < n; i++) {
+		const struct column *c = &t->columns[i];
+
+		if (c->type == COLUMN_SHARE && c->whole &&
+		    c->flags & COLUMN_OF_TOTAL &&
+		    !(t->columns[c->whole - 1].flags & COLUMN_SUM))
+			t->total[c->whole - 1] = before[c->whole - 1];
+	}
+	free(before);
+}
+
 void table_filter(struct table *t, const struct filter *f)
 {
 	struct cell *cells = mem_alloc(t->n_columns * sizeof(*cells));
@@ -442,5 +461,5 @@ void table_filter(struct table *t, const struct filter *f)
 	free(t->order);
 	t->order = NULL;
 	if (t->total)
-		table_add_total(t);
+		total_again(t);
 }

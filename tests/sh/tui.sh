@@ -139,6 +139,8 @@ ok "search: a capital counts" shows '3/Char<Enter>' 'no match: Char'
 ok "search goes round" shows '3/char<Enter>nn' '^ > char \[\]'
 ok "a filter of rows, and without it" \
 	shows '3fblocks>1000<Enter><Esc>' '^   (pieces of )?text'
+ok "a filter leaves shares what they were" \
+	shows '3fblocks<lt>300<Enter>' '^ > zeros  *10  *6080  *0[.]3%'
 ok "a filter keeps the order" \
 	shows '3:sort -blocks<Enter>fblocks>100<Enter>' '^ > .*  300  '
 ok "units" shows '3u' '^ > session  *10000 *1280000 '
