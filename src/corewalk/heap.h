@@ -16,7 +16,7 @@
  * million blocks of 128 bytes cost 10 MB.
  *
  * Invariant: used + free + overhead + not decoded = sum of the extents, by
- * arena and in total.  heap_check() verifies it at the end of each walk.
+ * arena and in total.  usage_check() says whether it holds.
  *
  * Costs.  heap_find: a binary search over extents and a scan back over start
  * bits.  heap_iter: a few ns for each block.
