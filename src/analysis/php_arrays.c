@@ -6,8 +6,8 @@
 #include "analysis/php_names.h"
 #include "base/mem.h"
 
-/* Rows by place; more places than this are not told apart. */
-enum { MAX_PLACES = 1 << 20 };
+/* Rows by place; those beyond so many are one place. */
+enum { MAX_PLACES = 1 << 20, ALL_OTHERS = 1 };
 
 struct places {
 	uint64_t *of;			/* owned: place by node */
@@ -70,8 +70,6 @@ static struct php_array_row *row_of(struct places *p, uint64_t key)
 {
 	size_t i;
 
-	if (p->n == MAX_PLACES)
-		key = 1;
 	if ((p->n + 1) * 2 > p->n_slots) {
 		struct places old = *p;
 
@@ -88,6 +86,8 @@ static struct php_array_row *row_of(struct places *p, uint64_t key)
 	i = (size_t)key & (p->n_slots - 1);
 	while (p->keys[i] && p->keys[i] != key)
 		i = (i + 1) & (p->n_slots - 1);
+	if (!p->keys[i] && p->n >= MAX_PLACES && key != ALL_OTHERS)
+		return row_of(p, ALL_OTHERS);
 	if (!p->keys[i]) {
 		p->keys[i] = key;
 		p->n++;
