@@ -512,15 +512,12 @@ bool cmd_time(const char *option, const char *text, uint64_t *ret,
 
 bool cmd_seconds(const char *text, double *ret, struct err *err)
 {
-	double seconds;
-	char *end;
+	uint64_t ns;
 
 	if (!text)
 		return true;
-	seconds = strtod(text, &end);
-	if (end == text || *end || !(seconds > 0) || seconds > 86400)
-		return err_set(err, ERR_USAGE, "--max-pause: '%.40s' is not a "
-			       "number of seconds", text);
-	*ret = seconds;
+	if (!cmd_time("max-pause", text, &ns, err))
+		return false;
+	*ret = (double)ns / 1e9;
 	return true;
 }

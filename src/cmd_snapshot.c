@@ -30,8 +30,8 @@ struct args {
 
 static const struct option input_options[] = {
 	{ 'p', "pid", "PID", "the process", OPTION_ONE, ARG(pid) },
-	{ 0, "max-pause", "SECONDS", "give up if it had to stand still for "
-	  "longer [10]", OPTION_VALUE, ARG(max_pause) },
+	{ 0, "max-pause", "TIME", "give up if it had to stand still for "
+	  "longer [10s]", OPTION_VALUE, ARG(max_pause) },
 	{ 0, "fork", NULL, "let it fork, and read the child: a shorter "
 	  "pause", OPTION_FLAG, ARG(fork) },
 	{ 0, "no-stop", NULL, "read it while it runs; less is sure",

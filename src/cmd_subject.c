@@ -15,8 +15,8 @@
 #define SUBJECT(field) offsetof(struct subject_args, field)
 
 const struct option subject_process_options[SUBJECT_PROCESS_OPTIONS] = {
-	{ 0, "max-pause", "SECONDS", "give up if it had to stand still for "
-	  "longer [10]", OPTION_VALUE, SUBJECT(max_pause) },
+	{ 0, "max-pause", "TIME", "give up if it had to stand still for "
+	  "longer [10s]", OPTION_VALUE, SUBJECT(max_pause) },
 	{ 0, "no-stop", NULL, "read it while it runs; less is sure",
 	  OPTION_FLAG, SUBJECT(no_stop) },
 	{ 0, "no-swapin", NULL, "leave in swap what is there", OPTION_FLAG,

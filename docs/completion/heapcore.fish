@@ -124,7 +124,7 @@ complete -c heapcore -n $watch -l color -x -a "auto always never" \
 
 complete -c heapcore -n $analyze -s p -l pid -x -a "(__fish_complete_pids)" \
 	-d "A running process"
-complete -c heapcore -n $analyze -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $analyze -l max-pause -x -d "Longest stop"
 complete -c heapcore -n $analyze -l no-stop -d "Read it while it runs"
 complete -c heapcore -n $analyze -l no-swapin -d "Leave in swap what is there"
 complete -c heapcore -n $analyze -l tmpdir -x \
@@ -133,7 +133,7 @@ complete -c heapcore -n $analyze -l progress -x -a "auto plain" \
 	-d "How to show progress"
 complete -c heapcore -n $diff -s p -l pid -x -a "(__fish_complete_pids)" \
 	-d "A running process"
-complete -c heapcore -n $diff -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $diff -l max-pause -x -d "Longest stop"
 complete -c heapcore -n $diff -l no-stop -d "Read it while it runs"
 complete -c heapcore -n $diff -l no-swapin -d "Leave in swap what is there"
 complete -c heapcore -n $diff -l tmpdir -x \
@@ -142,7 +142,7 @@ complete -c heapcore -n $diff -l progress -x -a "auto plain" \
 	-d "How to show progress"
 complete -c heapcore -n $watch -s p -l pid -x -a "(__fish_complete_pids)" \
 	-d "A running process"
-complete -c heapcore -n $watch -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $watch -l max-pause -x -d "Longest stop"
 complete -c heapcore -n $watch -l no-stop -d "Read it while it runs"
 complete -c heapcore -n $watch -l no-swapin -d "Leave in swap what is there"
 complete -c heapcore -n $watch -l tmpdir -x \
@@ -151,7 +151,7 @@ complete -c heapcore -n $watch -l progress -x -a "auto plain" \
 	-d "How to show progress"
 complete -c heapcore -n $snapshot -s p -l pid -x -a "(__fish_complete_pids)" \
 	-d "A running process"
-complete -c heapcore -n $snapshot -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $snapshot -l max-pause -x -d "Longest stop"
 complete -c heapcore -n $snapshot -l no-stop -d "Read it while it runs"
 complete -c heapcore -n $snapshot -l no-swapin -d "Leave in swap what is there"
 complete -c heapcore -n $snapshot -l tmpdir -x \
@@ -231,7 +231,7 @@ complete -c heapcore -n $tui -l color -x -a "auto always never" \
 	-d "When to use colours"
 complete -c heapcore -n $tui -s p -l pid -x -a "(__fish_complete_pids)" \
 	-d "A running process"
-complete -c heapcore -n $tui -l max-pause -x -d "Longest stop in seconds"
+complete -c heapcore -n $tui -l max-pause -x -d "Longest stop"
 complete -c heapcore -n $tui -l no-stop -d "Read it while it runs"
 complete -c heapcore -n $tui -l no-swapin -d "Leave in swap what is there"
 complete -c heapcore -n $tui -l tmpdir -x \

@@ -470,7 +470,8 @@ static void check_types(struct compare *c)
 	    c->side[1]->has[COMPARE_TYPES] && !same_namers(c))
 		add_hint(c, lacks, "other-types", "its types were named "
 			 "without debug information, the other's with it: "
-			 "they are not compared; --only=types names both");
+			 "they are not compared; analyze --json "
+			 "--only=types, or two cores, names both");
 }
 
 /* The last part of a path: a redacted report has no more. */

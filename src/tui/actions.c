@@ -489,6 +489,26 @@ static bool write_sections(struct tui *t, struct page *p, struct out *o,
 	return ok;
 }
 
+/* A page that no section makes, such as the columns of a row. */
+static bool write_page(struct page *p, struct out *o,
+		       enum report_format format, struct err *err)
+{
+	const struct report_options *shown = p->report.options;
+	struct report_options options = *shown;
+	struct page_part *part;
+	bool ok;
+
+	if (format == REPORT_CSV && page_row(p, &part)) {
+		table_write_csv(part->table, o);
+		return true;
+	}
+	options.format = format;
+	p->report.options = &options;
+	ok = report_write(&p->report, o, err);
+	p->report.options = shown;
+	return ok;
+}
+
 static void export(struct tui *t, const char *path)
 {
 	struct page *p = tui_active(t);
@@ -509,7 +529,7 @@ static void export(struct tui *t, const char *path)
 	else if (p->options.sections)
 		ok = write_sections(t, p, &o, format, &err);
 	else
-		ok = report_write(&p->report, &o, &err);
+		ok = write_page(p, &o, format, &err);
 	if (!ok)
 		out_abandon(&o);
 	else

@@ -403,7 +403,7 @@ wrong() {
 		usage -p x1 | grep -q "'x1' is not the number" &&
 		usage -p 1 core | grep -q 'not both' &&
 		usage --no-stop core | grep -q 'is for processes' &&
-		usage -p 1 --max-pause=-1 | grep -q 'number of seconds' &&
+		usage -p 1 --max-pause=-1 | grep -q 'is no time from' &&
 		usage -p 4194305 | grep -q 'process 4194305: no such process'
 }
 ok "wrong command lines" wrong

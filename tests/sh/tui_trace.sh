@@ -176,6 +176,12 @@ ok "time: at first the peak" at 2 '^ > bulge .* 1953.1K  *66.7%'
 ok "time: at the end" at "2$right" '^ > keep .* 976.6K  *100.0%'
 ok "time: the cursor is there" at "2$right" '^ .*\^$'
 ok "time: nothing at the start" at "2$left" '^   total  *0  '
+row_as_csv() {
+	tui '8<Enter>erow.csv<Enter>' >/dev/null
+	head -n 1 row.csv | grep -q '^rate_bytes,' && [ "$(wc -l <row.csv)" -gt 1 ]
+}
+ok "what a row shows, as CSV" row_as_csv
+
 ok "time: d marks, arrows compare" at "2d$right" '^ > bulge .* -1953.1K '
 ok "time: what is marked is said" at 2d 'marked 300 ms: Left'
 ok "time: d again drops it" at 2dd 'no instant is marked'
