@@ -511,6 +511,7 @@ static void write_text(const struct report *r, struct out *o)
 		.exact = r->options->exact,
 		.color = r->options->color,
 	};
+	unsigned section;
 
 	for (size_t i = 0; i < countof(r->head); i++)
 		text_write_lines(o, r->head[i].text);
@@ -526,6 +527,9 @@ static void write_text(const struct report *r, struct out *o)
 			out_printf(o, "\n%s\n  none\n", t->title);
 		}
 	}
+	if (!r->n_tables && report_single_section(r->options, &section))
+		out_printf(o, "\nNothing: there is no %s in it.\n",
+			   r->options->kind->sections[section].word);
 	if (is_default(r->options) && !r->options->redact && r->more.len)
 		out_add(o, r->more.text, r->more.len);
 }
@@ -555,11 +559,15 @@ static void write_json(const struct report *r, struct out *o)
 static bool write_csv(const struct report *r, struct out *o, struct err *err)
 {
 	const struct table *only = only_table(r);
+	unsigned section;
 
 	if (only) {
 		table_write_csv(only, o);
 		return true;
 	}
+	if (report_single_section(r->options, &section))
+		return err_set(err, ERR_USAGE, "there is no %s in it",
+			       r->options->kind->sections[section].word);
 	err_set(err, ERR_USAGE, "--csv needs one section");
 	return err_hint(err, "Name it with --only.");
 }

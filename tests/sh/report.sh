@@ -331,4 +331,12 @@ cut_off() {
 }
 ok "truncated: said twice, 3; -q is silent" cut_off
 
+no_php() {
+	"$HEAPCORE" analyze --only=php core | grep -qx \
+		'Nothing: there is no php in it.' &&
+		! "$HEAPCORE" analyze --only=php --csv core 2>err &&
+		grep -q 'there is no php in it' err
+}
+ok "a section that has nothing to tell of" no_php
+
 finish
