@@ -7,6 +7,7 @@
 
 #include "base/confine.h"
 #include "cmd.h"
+#include "replay/trace.h"
 #include "report/out.h"
 
 static const struct command *const commands[] = {
@@ -60,10 +61,23 @@ static int help(int fd)
 	return fd == STDOUT_FILENO ? STATUS_COMPLETE : STATUS_FAILED;
 }
 
-/* A core or a process, and not what to do with it. */
+static bool is_trace(const char *path)
+{
+	char magic[TRACE_MAGIC_SIZE];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool ret = fd >= 0 && read(fd, magic, sizeof(magic)) ==
+		   (ssize_t)sizeof(magic) &&
+		   !memcmp(magic, TRACE_MAGIC, sizeof(magic));
+
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/* A core, a trace or a process, and not what to do with it. */
 static bool forgot_command(char **argv, struct err *err)
 {
-	const char *name = argv[0], *pid = "";
+	const char *name = argv[0], *pid = "", *command = "analyze";
 	struct stat st;
 
 	if (!strncmp(name, "-p", 2) || !strncmp(name, "--pid", 5)) {
@@ -74,10 +88,12 @@ static bool forgot_command(char **argv, struct err *err)
 		   S_ISREG(st.st_mode)) {
 		err_set(err, ERR_USAGE, "no command before the file '%.160s'",
 			name);
+		if (is_trace(name))
+			command = "replay";
 	} else {
 		return false;
 	}
-	err_hint(err, "Try heapcore analyze %.500s%s%.60s", name,
+	err_hint(err, "Try heapcore %s %.500s%s%.60s", command, name,
 		 *pid ? " " : "", pid);
 	return true;
 }

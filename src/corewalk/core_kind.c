@@ -77,6 +77,7 @@ static const struct {
 	{ "KDUMP   ", "a dump of a kernel", "See crash(8) or drgn." },
 	{ "DISKDUMP", "a dump of a kernel", "See crash(8) or drgn." },
 	{ "JAVA PROFILE", "a heap dump of a Java program", NULL },
+	{ "\x89HCT\r\n\x1a\n", "a trace", "heapcore replay reads it." },
 	{ "!<arch>\n", "an archive of object files", NULL },
 	{ "#!", "a script", "Give the core file of the process." },
 	{ "PK\3\4", "a zip archive", "Unpack it first." },

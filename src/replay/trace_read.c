@@ -283,8 +283,11 @@ static bool read_header(struct trace *t, uint64_t *ret_first,
 	uint64_t size;
 
 	if (t->size < sizeof(h) ||
-	    memcmp(t->map, TRACE_MAGIC, TRACE_MAGIC_SIZE))
-		return err_set(err, ERR_FORMAT, "%s: not a trace", t->name);
+	    memcmp(t->map, TRACE_MAGIC, TRACE_MAGIC_SIZE)) {
+		err_set(err, ERR_FORMAT, "%s: not a trace", t->name);
+		return err_hint(err, "heapcore trace convert reads what "
+				"heaptrack, memtrace or mtrace wrote.");
+	}
 	memcpy(&h, t->map, sizeof(h));
 	if (h.major != TRACE_MAJOR)
 		return err_set(err, ERR_UNSUPPORTED, "%s: a trace of version "
