@@ -547,6 +547,7 @@ static bool profile(struct run *run, struct err *err)
 		return err_set(err, ERR_FORMAT, "%s: no profile is in it: "
 			       "nothing to export",
 			       s->sp->path ? s->sp->path : "the process");
+	run->subject.profiled.live_input.redact = run->options.redact;
 	return export_profiles(&e, &a->export, a->common.force, err);
 }
 

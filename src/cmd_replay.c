@@ -341,6 +341,7 @@ static bool set_metric(struct run *run, struct err *err)
 			       "exclude each other");
 	run->input.metric = metric;
 	run->input.exact = !a->no_exact;
+	run->input.redact = a->report.redact;
 	run->pass.options.mark = peak;
 	run->pass.options.lifetimes = metric == METRIC_LIFETIME;
 	return set_span(run, err) && parse_depth(run, err);

@@ -52,7 +52,9 @@ static void add_symbol(struct frame_object *o, const uint8_t *sym,
 		.start = elf_u64(sym + 8), .size = elf_u64(sym + 16),
 	};
 
+	/* One that is not defined here may have the address of its PLT. */
 	if ((type != SYM_FUNC && type != SYM_IFUNC) || !s.start ||
+	    !elf_u16(sym + 6) ||
 	    name >= names_size)
 		return;
 	s.name = names + name;

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/temp.h"
 #include "report/blocks.h"
+#include "report/pprof.h"
 #include "report/report.h"
 
 void out_open_fd(struct out *o, int fd)
@@ -66,13 +67,27 @@ bool out_flush(struct out *o)
 	return !o->error;
 }
 
+/* The comment in a gzip header that has nothing else. */
+static bool is_pprof(const char *head, size_t n)
+{
+	enum { COMMENT_AT = 10 };
+
+	return n >= COMMENT_AT + sizeof(PPROF_COMMENT) &&
+	       !memcmp(head, "\x1f\x8b\x08\x10", 4) &&
+	       !memcmp(head + COMMENT_AT, PPROF_COMMENT,
+		       sizeof(PPROF_COMMENT));
+}
+
 /* Did heapcore write the file that starts with head? */
-static bool is_report(const char *head)
+static bool is_report(const char *head, size_t n)
 {
 	static const char *const starts[] = {
 		"{\n  \"schema\": \"heapcore-",
 		"{\"address\":\"0x",
 		"{ \"kind\": \"look\"",
+		"{\"$schema\":\"https://www.speedscope.app/file-format-"
+			"schema.json\",\n\"exporter\":\"heapcore\"",
+		"desc: heapcore ",
 		WATCH_HEADING,
 		BLOCKS_HEADING,
 	};
@@ -82,9 +97,16 @@ static bool is_report(const char *head)
 	for (size_t i = 0; i < countof(starts); i++)
 		if (!strncmp(head, starts[i], strlen(starts[i])))
 			return true;
+	if (is_pprof(head, n))
+		return true;
 	/* The rest of a long first line is indented. */
 	while (second && !strncmp(second, "\n  ", 3))
 		second = strchr(second + 1, '\n');
+	if (second && (!strncmp(second + 1, REPORT_OF_SAMPLES,
+				strlen(REPORT_OF_SAMPLES)) ||
+		       !strncmp(second + 1, REPORT_OF_TRACE,
+				strlen(REPORT_OF_TRACE))))
+		return true;
 	end = second ? strchr(second + 1, '\n') : NULL;
 	found = second ? strstr(second, REPORT_OF_MEMORY) : NULL;
 	return found && end && found < end;
@@ -104,15 +126,40 @@ static bool is_headings(const char *line, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		commas += line[i] == ',';
-		if (!islower((unsigned char)line[i]) && !strchr("_,", line[i]))
+		if (!islower((unsigned char)line[i]) &&
+		    !isdigit((unsigned char)line[i]) && !strchr("_,", line[i]))
 			return false;
 	}
-	return commas > 0;
+	return commas > 0 && !isdigit((unsigned char)line[0]);
+}
+
+/* Lines such as "main;parse 4096", the last perhaps cut off. */
+static bool is_folded(const char *text, size_t n)
+{
+	bool nested = false;
+
+	if (strlen(text) != n)
+		return false;
+	for (const char *p = text; p < text + n;) {
+		size_t blank = strcspn(p, " \n");
+		size_t end = strcspn(p, "\n");
+		bool cut = !p[end];
+
+		nested |= memchr(p, ';', blank) != NULL;
+		if (!blank || (!cut && blank + 1 >= end) || (blank < end &&
+		    blank + 1 + strspn(p + blank + 1, "0123456789") != end))
+			return false;
+		p += end + !cut;
+		if (cut)
+			break;
+	}
+	return nested;
 }
 
 /*
  * May the file at path be replaced?  A CSV has nothing that says whose it is:
- * it gives way only to one with the same headings, seen in out_close().
+ * it gives way only to one with the same headings, and folded stacks to others,
+ * seen in out_close().
  */
 static bool check_replace(struct out *o, const char *path, struct err *err)
 {
@@ -130,7 +177,10 @@ static bool check_replace(struct out *o, const char *path, struct err *err)
 	if (n < 0)
 		return false;
 	head[n] = '\0';
-	if (!n || is_report(head))
+	if (!n || is_report(head, (size_t)n))
+		return true;
+	o->folded = is_folded(head, (size_t)n);
+	if (o->folded)
 		return true;
 	line = strcspn(head, "\n");
 	if (!is_headings(head, line))
@@ -144,6 +194,12 @@ static bool first_line_is_right(const struct out *o)
 	char head[4096];
 	size_t n;
 
+	if (o->folded) {
+		ssize_t got = pread(o->fd, head, sizeof(head) - 1, 0);
+
+		head[got > 0 ? got : 0] = '\0';
+		return !got || (got > 0 && is_folded(head, (size_t)got));
+	}
 	if (!o->first_line)
 		return true;
 	n = strlen(o->first_line);
@@ -283,7 +339,7 @@ bool out_open(struct out *o, const char *path, bool force, struct err *err)
 
 bool out_publish(struct out *o, struct err *err)
 {
-	if (o->first_line)
+	if (o->first_line || o->folded)
 		return not_own(o->path, err);
 	if (!give_name(o))
 		return err_system(err, "%s", o->path);

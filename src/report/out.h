@@ -23,6 +23,7 @@ struct out {
 	char *temporary;	/* owned; renamed to path at the end, or NULL */
 	/* owned; what the first line must be, as in the file it replaces */
 	char *first_line;
+	bool folded;		/* it replaces folded stacks */
 	struct str *text;	/* borrowed; in place of a file, or NULL */
 	char *buf;		/* owned */
 	size_t len;

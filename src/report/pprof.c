@@ -257,9 +257,9 @@ static uint64_t id_number(struct writer *w, const struct trace_text *id)
 }
 
 /* Number i + 1 is module i, whose first segment is where it lies. */
-static void put_mappings(struct writer *w, const struct trace *t)
+static void put_mappings(struct writer *w, const struct replay_input *in)
 {
-	const struct trace_info *info = trace_info(t);
+	const struct trace_info *info = trace_info(in->trace);
 
 	for (size_t i = 0; i < info->n_modules; i++) {
 		const struct trace_module *m = &info->modules[i];
@@ -275,7 +275,7 @@ static void put_mappings(struct writer *w, const struct trace *t)
 		put_number(&w->inner, MAPPING_START, limit ? start : 0);
 		put_number(&w->inner, MAPPING_LIMIT, limit);
 		put_number(&w->inner, MAPPING_FILE,
-			   text_number(w, m->path.text));
+			   text_number(w, replay_path(in, m->path.text)));
 		put_number(&w->inner, MAPPING_BUILD,
 			   id_number(w, &m->build_id));
 		put_number(&w->inner, MAPPING_FUNCTIONS, 1);
@@ -305,8 +305,10 @@ static void put_locations(struct writer *w, const struct frames *f)
 	}
 }
 
-static void put_functions(struct writer *w, const struct frames *f)
+static void put_functions(struct writer *w, const struct replay_input *in)
 {
+	const struct frames *f = in->frames;
+
 	for (size_t i = 0; i < f->n_functions; i++) {
 		const struct frame_function *function = &f->functions[i];
 		uint64_t name = text_number(w, function->name);
@@ -315,7 +317,7 @@ static void put_functions(struct writer *w, const struct frames *f)
 		put_number(&w->inner, FUNCTION_NAME, name);
 		put_number(&w->inner, FUNCTION_SYSTEM_NAME, name);
 		put_number(&w->inner, FUNCTION_FILE,
-			   text_number(w, function->file));
+			   text_number(w, replay_path(in, function->file)));
 		end_message(w, PROFILE_FUNCTION);
 	}
 }
@@ -338,9 +340,9 @@ static void put_profile(struct writer *w, const struct replay_input *in,
 	string_number(w, "", 0);
 	put_types(w, in);
 	put_samples(w, in, exact);
-	put_mappings(w, in->trace);
+	put_mappings(w, in);
 	put_locations(w, in->frames);
-	put_functions(w, in->frames);
+	put_functions(w, in);
 	profile_number(w, PROFILE_TIME, info->start_ns);
 	profile_number(w, PROFILE_DURATION,
 		       trace_ns(in->trace, in->replay->last_tick));
@@ -357,11 +359,14 @@ bool pprof_write(const struct replay_input *in, bool exact,
 		 const char *command_line, struct out *o, struct err *err)
 {
 	struct writer w = { .out = o };
+	/* No time and no name, but whose it is. */
+	gz_header head = { .os = 3, .comment = (Bytef *)PPROF_COMMENT };
 
-	/* 16: a gzip header; without more it has no time and no name. */
+	/* 16: a gzip header */
 	if (deflateInit2(&w.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8,
 			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_set(err, ERR_SYSTEM, "zlib: no memory");
+	deflateSetHeader(&w.z, &head);
 	str_init(&w.part);
 	str_init(&w.inner);
 	str_init(&w.packed);

@@ -9,6 +9,9 @@
 #include "report/out.h"
 #include "report/replay.h"
 
+/* In the head of the gzipped file. */
+#define PPROF_COMMENT "heapcore"
+
 /*
  * Five values a stack: allocated objects and bytes, live ones at the end, and
  * the bytes of the moment that the report is about.  Estimates, or what is

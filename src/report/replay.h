@@ -70,6 +70,7 @@ struct replay_input {
 	const struct filters *filters;	/* NULL: not asked for */
 	const struct sizes *sizes;	/* NULL: not asked for */
 	uint32_t only_site;	/* index + 1: only calls to it; 0: all */
+	bool redact;		/* of paths in exports only the last part */
 	double pause_total;	/* what somebody else has counted; < 0: - */
 };
 

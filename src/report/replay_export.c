@@ -31,6 +31,13 @@ uint64_t replay_stack_bytes(const struct replay_input *in, uint32_t stack,
 		? (uint64_t)fmin(f.bytes.value + 0.5, 0x1p62) : 0;
 }
 
+const char *replay_path(const struct replay_input *in, const char *path)
+{
+	const char *slash = in->redact ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path;
+}
+
 /* ---- speedscope ---- */
 
 static void json_text(struct out *o, const char *text)
@@ -38,8 +45,10 @@ static void json_text(struct out *o, const char *text)
 	json_write_string(o, text, strlen(text));
 }
 
-static void speedscope_frames(const struct frames *f, struct out *o)
+static void speedscope_frames(const struct replay_input *in, struct out *o)
 {
+	const struct frames *f = in->frames;
+
 	for (size_t i = 0; i < f->n_frames; i++) {
 		const struct frame_function *function =
 			frames_function(f, (uint32_t)i);
@@ -48,8 +57,9 @@ static void speedscope_frames(const struct frames *f, struct out *o)
 		out_adds(o, "{\"name\":");
 		json_text(o, function->name);
 		out_adds(o, ",\"file\":");
-		json_text(o, function->file[0] ? function->file
-					       : function->object);
+		json_text(o, function->file[0]
+			  ? replay_path(in, function->file)
+			  : function->object);
 		if (f->frames[i].line)
 			out_printf(o, ",\"line\":%" PRIu64,
 				   f->frames[i].line);
@@ -125,7 +135,7 @@ void speedscope_write(const struct replay_input *in, struct out *o)
 	out_adds(o, "{\"$schema\":\"https://www.speedscope.app/"
 		 "file-format-schema.json\",\n\"exporter\":\"heapcore\","
 		 "\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[");
-	speedscope_frames(in->frames, o);
+	speedscope_frames(in, o);
 	out_adds(o, "]},\n\"profiles\":[\n");
 	for (size_t i = 0; i < countof(views); i++)
 		for (int exact = in->only_exact; exact <= in->exact; exact++) {
@@ -222,17 +232,18 @@ static size_t find_branches(const struct leaf *leaves, size_t n, size_t depth,
 	return n_ret;
 }
 
-static void massif_place(const struct frames *f, uint32_t frame,
+static void massif_place(const struct replay_input *in, uint32_t frame,
 			 struct out *o)
 {
+	const struct frames *f = in->frames;
 	const struct named_frame *at = &f->frames[frame];
 	const struct frame_function *function = frames_function(f, frame);
 
 	out_printf(o, "0x%" PRIX64 ": %s", at->addr ? at->addr - 1 : 0,
 		   function->name);
 	if (at->line && function->file[0])
-		out_printf(o, " (%s:%" PRIu64 ")\n", function->file,
-			   at->line);
+		out_printf(o, " (%s:%" PRIu64 ")\n",
+			   replay_path(in, function->file), at->line);
 	else if (function->object[0])
 		out_printf(o, " (in %s)\n", function->object);
 	else
@@ -263,7 +274,7 @@ static void massif_tree(const struct replay_input *in,
 		out_adds(o, "(heap allocation functions) malloc/new/new[], "
 			 "--alloc-fns, etc.\n");
 	else
-		massif_place(in->frames, frame, o);
+		massif_place(in, frame, o);
 	for (size_t i = 0; i < shown; i++) {
 		const struct leaf *first = leaves + branches[i].from;
 
@@ -319,7 +330,8 @@ void massif_write(const struct replay_input *in, bool exact,
 	uint64_t n = 0;
 
 	out_printf(o, "desc: %s\ncmd: ", command_line);
-	for (const char *p = program ? program : "?"; *p; p++)
+	for (const char *p = program ? replay_path(in, program) : "?"; *p;
+	     p++)
 		out_addc(o, *p < ' ' ? '?' : *p);
 	out_adds(o, "\ntime_unit: ms\n");
 	n = massif_snapshot(n, 0, 0, "empty", o);

@@ -22,6 +22,9 @@ void speedscope_write(const struct replay_input *in, struct out *o);
 void massif_write(const struct replay_input *in, bool exact,
 		  const char *command_line, struct out *o);
 
+/* A path as an export may have it; see redact. */
+const char *replay_path(const struct replay_input *in, const char *path);
+
 /* What one stack has by a metric, estimated or exact; 0: nothing. */
 uint64_t replay_stack_bytes(const struct replay_input *in, uint32_t stack,
 			    enum replay_metric metric, bool exact);

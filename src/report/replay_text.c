@@ -83,17 +83,17 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 	char rate[NUM_MAX];
 
 	if (in->only_exact) {
-		str_printf(s, "exact: all of %" PRIu64 " allocations",
+		str_printf(s, REPORT_OF_TRACE "%" PRIu64 " allocations",
 			   p->allocations);
 		return;
 	}
 	replay_rate_text(rate, in, p->options.rate);
 	if (p->sampled) {
-		str_printf(s, "sampled every %s on average while it was "
+		str_printf(s, REPORT_OF_SAMPLES "%s on average while it was "
 			   "recorded: %" PRIu64 " samples", rate, n);
 		return;
 	}
-	str_printf(s, "sampled every %s on average (seed %" PRIu64 "): %"
+	str_printf(s, REPORT_OF_SAMPLES "%s on average (seed %" PRIu64 "): %"
 		   PRIu64 " samples, %.*g%% of allocations", rate,
 		   p->options.seed, n, percent < 99.5 ? 2 : 3, percent);
 }

@@ -24,6 +24,9 @@
 
 /* What the second head of the text has; see is_report() in out.c. */
 #define REPORT_OF_MEMORY " of private memory,"
+/* ... and how that of a report on a trace begins. */
+#define REPORT_OF_SAMPLES "sampled every "
+#define REPORT_OF_TRACE "exact: all of "
 /* How the text of heapcore watch begins. */
 #define WATCH_HEADING "watch of process "
 

@@ -80,6 +80,19 @@ ok "speedscope has files and lines" is "$(jq -r '.shared.frames[] |
 ok "massif has files and lines" grep -q ": app::get (.*prog.cc:$here)$" \
 	massif
 
+# Of files, what a report that is redacted has: last parts.
+"$HEAPCORE" replay -q --rate=1 --redact --metric=allocated \
+	--speedscope=red.json --massif=red.massif --pprof=red.gz prog.trace \
+	>text
+no_folders() {
+	gzip -dc red.gz >red.pb && grep -q prog.cc red.pb &&
+		grep -q prog.cc red.massif && grep -q prog.cc red.json &&
+		grep -q "$PWD" s.json &&
+		! grep -F "$PWD" red.pb red.massif red.json &&
+		! grep -aE '/(usr|lib)' red.pb red.massif red.json
+}
+ok "redacted exports have no folders" no_folders
+
 # One location of the profile has both functions: field 4 of it, twice.
 ok "pprof: a location with two lines" python3 - "$here" "$calls" <<'END'
 import gzip, sys
@@ -135,6 +148,30 @@ want = [("app::get", int(sys.argv[1])), ("app::parse", int(sys.argv[2]))]
 assert want in got, got
 assert used <= set(ids), used - set(ids)
 END
+
+# The symbol of what is called by address has that of its PLT, and no size.
+cat >plt.c <<'END'
+#include <stdlib.h>
+#include <string.h>
+
+int (*volatile compare)(const char *, const char *);
+void *volatile kept;
+
+int main(void)
+{
+	compare = strcmp;
+	kept = malloc(70000);
+	return compare("a", "a");
+}
+END
+${CC:-cc} -O1 -no-pie -fno-pie -s -o plt plt.c
+"$HEAPCORE" record -q -o plt.trace -- ./plt
+imported() {
+	"$HEAPCORE" replay --exact --only=sites --json plt.trace |
+		jq -e '.sites | length == 1 and
+			(.[0].site | startswith("plt+0x"))'
+}
+ok "an imported symbol names no code" imported
 
 if command -v objcopy >/dev/null; then
 	mkdir -p "debug$PWD"
