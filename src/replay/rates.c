@@ -9,16 +9,24 @@
 
 #define NEAR_ENOUGH 0.05
 
-/* The top groups, by insertion: there are few. */
+/*
+ * The top groups, by insertion: there are few.  What is less than a hundredth
+ * of all is not waited for, unless everything is.
+ */
 static void find_top(struct rates *r)
 {
+	uint64_t largest = 0, least;
+
+	for (uint32_t g = 0; g < r->n_groups; g++)
+		largest = max_u64(largest, r->group_bytes[g]);
+	least = max_u64(min_u64(r->bytes / 100, largest), 1);
 	for (uint32_t g = 0; g < r->n_groups; g++) {
 		size_t at = r->n_top;
 
 		while (at && r->group_bytes[r->top[at - 1]] <
 			     r->group_bytes[g])
 			at--;
-		if (at == RATES_TOP || !r->group_bytes[g])
+		if (at == RATES_TOP || r->group_bytes[g] < least)
 			continue;
 		if (r->n_top < RATES_TOP)
 			r->n_top++;

@@ -8,7 +8,7 @@
  * the sizes alone; that it comes true is tried with each seed.
  *
  * A *group* is what a row of a report is: the blocks of some stacks.  The
- * *top* groups are the largest.
+ * *top* groups are the ten largest of those that have a hundredth of all bytes.
  */
 #ifndef REPLAY_RATES_H
 #define REPLAY_RATES_H

@@ -19,11 +19,13 @@ static const struct column function_columns[F_COLUMNS] = {
 	[F_FUNCTION] = COLUMN("function", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[F_OBJECT] = COLUMN("object", "", TEXT, .flags = COLUMN_NO_TEXT),
 	[F_DEPTH] = COLUMN("depth", "", COUNT, .flags = COLUMN_NO_TEXT),
-	ESTIMATE_OF_BYTES(F_INCLUSIVE, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
+	ESTIMATE_INCLUSIVE(F_INCLUSIVE, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
 	[F_SHARE] = COLUMN("share", "share", SHARE, .width = 8),
 	[F_EXACT_SHARE] = COLUMN("exact_share", "share", SHARE, .width = 8),
-	[F_OWN] = COLUMN("own_estimate_bytes", "own", BYTES, .width = 10),
-	[F_OWN_EXACT] = COLUMN("own_exact_bytes", "own", BYTES, .width = 10),
+	[F_OWN] = COLUMN("own_estimate_bytes", "own", BYTES,
+			 .flags = COLUMN_SUM, .width = 10),
+	[F_OWN_EXACT] = COLUMN("own_exact_bytes", "own", BYTES,
+			       .flags = COLUMN_SUM, .width = 10),
 	[F_TEMPORARY] = COLUMN("temporary", "temporary", COUNT, .width = 11),
 };
 

@@ -12,8 +12,6 @@
 
 #define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
 #define JSON_ONLY (SECTION_IN_JSON | SECTION_NO_WORD)
-/* Rows with a wider bound are not shown one by one. */
-#define TOO_WIDE 0.30
 
 static const struct report_section words[REPLAY_SECTIONS] = {
 	[REPLAY_TARGET] = { "target", JSON_ONLY | SECTION_ALWAYS_JSON },
@@ -551,27 +549,6 @@ static struct ranked *rank_all(const struct replay_input *in)
 	return ret;
 }
 
-/* Is little known of the site, and not the truth either? */
-static bool too_wide(const struct replay_input *in, const struct site *s)
-{
-	double unseen = replay_unseen(in->replay);
-	struct profile_figures f;
-
-	if (replay_view(in->metric) == VIEW_ALLOCATED &&
-	    in->metric != METRIC_ALLOCATED)
-		return false;
-	if (in->exact)
-		return false;
-	profile_sum_get(&s->view[replay_view(in->metric)], &f);
-	if (!f.bytes.n)
-		return true;
-	struct interval i = interval_score(&f.bytes, fmax(unseen, 0));
-
-	/* What it has at least may be well known. */
-	return interval_error(&i, f.bytes.value) > TOO_WIDE &&
-	       i.low < f.bytes.value * (1 - TOO_WIDE / 2);
-}
-
 /*
  * Text without an order or filter of the user's: the rest is one row, whose
  * bound is that of the sum.
@@ -597,8 +574,7 @@ static void add_sites(struct report *r, struct table *t,
 		/* Nothing then, and nothing seen. */
 		if (sums && !ranked[i].value && !ranked[i].estimate)
 			continue;
-		if (sums && (t->n_rows >= r->options->rows ||
-			     too_wide(in, s))) {
+		if (sums && t->n_rows >= r->options->rows) {
 			add_site(&rest, s);
 			n_rest++;
 			continue;

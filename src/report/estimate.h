@@ -27,10 +27,13 @@ enum {
 #define ESTIMATE_SHOWN 0
 #define ESTIMATE_HIDDEN COLUMN_NO_TEXT
 
-/* of: flags of the estimate's columns; and: of those of the exact value. */
-#define ESTIMATE_AS(at, unit, type, of, and)				\
+/*
+ * of: flags of the estimate's columns; and: of those of the exact value; sum:
+ * COLUMN_SUM if rows add up.
+ */
+#define ESTIMATE_AS(at, unit, type, of, and, sum)			\
 	[(at) + ESTIMATE_VALUE] = COLUMN("estimate_" unit, "estimate",	\
-		type, .flags = COLUMN_SUM | (of), .width = 10),		\
+		type, .flags = (sum) | (of), .width = 10),		\
 	[(at) + ESTIMATE_LOW] = COLUMN("low_" unit, "low", type,	\
 		.flags = COLUMN_NO_TEXT),				\
 	[(at) + ESTIMATE_HIGH] = COLUMN("high_" unit, "high", type,	\
@@ -38,16 +41,20 @@ enum {
 	[(at) + ESTIMATE_BOUND] = COLUMN("bound_" unit "_share",	\
 		"+-95%", SHARE, .flags = (of), .width = 8),		\
 	[(at) + ESTIMATE_EXACT] = COLUMN("exact_" unit, "exact", type,	\
-		.flags = COLUMN_SUM | (and), .width = 10),		\
+		.flags = (sum) | (and), .width = 10),			\
 	[(at) + ESTIMATE_ERROR] = COLUMN("error_" unit "_share", "error", \
 		SHARE, .flags = COLUMN_SIGN | (of) | (and),		\
 		.width = 8),						\
 	[(at) + ESTIMATE_COVERS] = COLUMN("covers_" unit, "", FLAG,	\
 		.flags = COLUMN_NO_TEXT)
 
-#define ESTIMATE_OF_BYTES(at, of, and) ESTIMATE_AS(at, "bytes", BYTES, of, and)
+#define ESTIMATE_OF_BYTES(at, of, and) \
+	ESTIMATE_AS(at, "bytes", BYTES, of, and, COLUMN_SUM)
 #define ESTIMATE_OF_BLOCKS(at, of, and) \
-	ESTIMATE_AS(at, "blocks", COUNT, of, and)
+	ESTIMATE_AS(at, "blocks", COUNT, of, and, COLUMN_SUM)
+/* A block counts in several rows. */
+#define ESTIMATE_INCLUSIVE(at, of, and) \
+	ESTIMATE_AS(at, "bytes", BYTES, of, and, 0)
 
 /*
  * Fill them.  exact may be NULL.  unseen as in interval_score(); negative: the

@@ -107,6 +107,12 @@ exports() {
 		END { print s, want; exit !(NR > 5 && s - want < NR &&
 			want - s < NR) }' p.folded &&
 	grep -q ';main;large [0-9]*$' p.folded &&
+	grep -q '"file":"/.*profiled.c"' p.json &&
+	rm -f red.gz red.json &&
+	profile --redact --pprof=red.gz --speedscope=red.json &&
+	gzip -dc red.gz >red && grep -q profiled.c red &&
+	grep -q '"file":"profiled.c"' red.json &&
+	! grep -aF "$TMP" red red.json && profile &&
 	jq -e --argjson want "$total" '.profiles | length == 1 and
 		(.[0].endValue - $want | fabs) < 100' p.json
 }

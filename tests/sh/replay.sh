@@ -269,8 +269,31 @@ ok "--fail-if: end" fails 'end=1000000' 1
 ok "--fail-if: temporary_share" fails 'temporary_share>90%' 1
 ok "--fail-if: growth is not known" fails 'growth>0' 0
 
-ok "a file of somebody else's stays" sh -c 'echo mine >x
-	! "$HEAPCORE" replay --folded=x prog.trace && grep -qx mine x'
+# Files of somebody else's stay, those of ours give way.
+stays() {
+	printf "$1" >x && cp x was || return
+	for option in -o --pprof --speedscope --massif ${2:-}; do
+		"$HEAPCORE" replay -q --rate=1 $option x prog.trace >out \
+			2>err && return 1
+		cmp x was || return
+	done
+}
+ok "words stay" stays 'mine\n' --folded
+ok "folded stacks stay, but for such" stays 'a;b 1\nc;d 2\n'
+ok "a table stays" stays 'a;b 1\nc;d e\n' --folded
+ok "something gzipped stays" stays \
+	'\037\213\010\020\0\0\0\0\0\003mine and more\0' --folded
+gives_way() {
+	for i in 1 2; do
+		"$HEAPCORE" replay -q --rate=1 $1 again prog.trace >out ||
+			return
+	done
+	[ -s again ] && rm again
+}
+for option in -o '--exact -o' '--json -o' '--by=words -o' --pprof --folded \
+	--speedscope --massif '--metric=lifetime --only=sites --csv -o'; do
+	ok "ours give way: $option" gives_way "$option"
+done
 
 # What cannot be, and what is damaged.
 usage() {
@@ -369,5 +392,29 @@ fails() {
 	"$HEAPCORE" replay "$@" prog.trace >out 2>&1
 	[ $? = 2 ]
 }
+others() {
+	"$HEAPCORE" replay "$@" --only=functions --rows=1 prog.trace >out &&
+		grep -qE '^  [0-9]+ other functions +(- +)+2929.7K$' out
+}
+ok "functions: only own bytes add up" others --exact
+ok "functions: the same of estimates" others --rate=1
+wide() {
+	"$HEAPCORE" replay --no-exact --only=sites prog.trace >out &&
+		grep -qE '^  bulge .*K  1[0-9][0-9]\.[0-9]%' out &&
+		grep -q '^  keep ' out
+}
+ok "estimates: the largest sites, however wide" wide
+suggests() {
+	want=$1
+	shift
+	! "$HEAPCORE" "$@" >out 2>err && grep -q "$want" err
+}
+cp text heaptrack.zst
+ok "no command: what reads a trace" suggests 'heapcore replay prog.trace' \
+	prog.trace
+ok "analyze says that it is a trace" suggests 'heapcore replay reads it' \
+	analyze prog.trace
+ok "of what is no trace, what makes one" suggests 'heapcore trace convert' \
+	replay heaptrack.zst
 ok "exact: not without what is exact" fails --exact --no-exact
 finish

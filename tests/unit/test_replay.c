@@ -783,6 +783,23 @@ TEST(what_is_expected_of_a_rate_comes_true)
 	}
 }
 
+/* What has less than a hundredth of all bytes says nothing of a rate. */
+TEST(tiny_groups_are_no_top_ones)
+{
+	const struct rates_block blocks[] = {
+		{ .size = 100000, .group = 0 }, { .size = 999, .group = 1 },
+		{ .size = 50000, .group = 2 }, { .size = 3, .group = 1 },
+	};
+	struct rates_options o = { .n_seeds = 0 };
+	struct rates r;
+
+	rates_init(&r, &o, blocks, countof(blocks), 3);
+	CHECK_U64(r.n_top, 2);
+	CHECK_U64(r.top[0], 0);
+	CHECK_U64(r.top[1], 2);
+	rates_fini(&r);
+}
+
 TEST(the_rate_that_is_needed)
 {
 	struct rates_options o = { .n_seeds = 0 };
