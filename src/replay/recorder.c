@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define FRAME ((void *const *)__builtin_frame_address(0))
 
 enum {
 	ROOM_FIRST = 64 << 10,	/* of a writer's chunks */
@@ -134,7 +133,7 @@ static __attribute__((noinline)) bool start_or_not(void)
 
 	if (busy || resolving || !environ)
 		return false;
-	busy = (uintptr_t)FRAME;
+	busy = (uintptr_t)__builtin_frame_address(0);
 	if (__atomic_compare_exchange_n(&rec_state, &fresh, REC_STARTING, false,
 					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		rec_start();
@@ -211,7 +210,7 @@ static __attribute__((noinline)) struct rec_writer *new_writer(void)
  */
 struct rec_writer *rec_enter(void)
 {
-	uintptr_t here = (uintptr_t)FRAME;
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 	struct rec_writer *w = rec_self;
 
 	if (rec_unlikely(busy)) {
@@ -372,18 +371,18 @@ void rec_event(struct rec_writer *w, const struct rec_event *e)
 		look(e->tick);
 }
 
-static void note_alloc(struct rec_event *e, void *const *frame)
+static void note_alloc(struct rec_event *e, const struct rec_frame *caller)
 {
 	struct rec_writer *w;
 
 	if (rec_unlikely(rec.rate)) {
-		rec_sample((void *)e->addr, e->size, frame);
+		rec_sample((void *)e->addr, e->size, caller);
 		return;
 	}
 	w = rec_enter();
 	if (!w)
 		return;
-	e->stack = rec_stack(w, frame);
+	e->stack = rec_stack(w, caller);
 	e->tick = rec_tick();
 	rec_event(w, e);
 	rec_leave();
@@ -421,7 +420,7 @@ static __attribute__((noinline)) void *watched_malloc(size_t size)
 		struct rec_event e = { .kind = TRACE_MALLOC,
 				       .addr = (uintptr_t)p, .size = size };
 
-		note_alloc(&e, FRAME);
+		note_alloc(&e, REC_CALLER);
 	}
 	return p;
 }
@@ -479,7 +478,7 @@ static __attribute__((noinline)) void *watched_calloc(size_t n, size_t size)
 				       .addr = (uintptr_t)p,
 				       .size = n * size };
 
-		note_alloc(&e, FRAME);
+		note_alloc(&e, REC_CALLER);
 	}
 	return p;
 }
@@ -503,7 +502,7 @@ static void *realloc_arena(void *p, size_t size)
 
 /* Both halves of a move stand next to each other, and appear at once. */
 static void note_move(const struct rec_event *old, struct rec_event *new,
-		      void *const *frame)
+		      const struct rec_frame *caller)
 {
 	struct rec_writer *w;
 
@@ -514,13 +513,13 @@ static void note_move(const struct rec_event *old, struct rec_event *new,
 				rec_event(w, old);
 			rec_leave();
 		}
-		note_alloc(new, frame);
+		note_alloc(new, caller);
 		return;
 	}
 	w = rec_enter();
 	if (!w)
 		return;
-	new->stack = rec_stack(w, frame);
+	new->stack = rec_stack(w, caller);
 	new->tick = rec_tick();
 	rec_event(w, old);
 	rec_event(w, new);
@@ -528,7 +527,7 @@ static void note_move(const struct rec_event *old, struct rec_event *new,
 }
 
 static void note_realloc(void *p, void *q, size_t size, uint64_t before,
-			 void *const *frame)
+			 const struct rec_frame *caller)
 {
 	struct rec_event old = { .kind = TRACE_REALLOC_OLD, .tick = before,
 				 .addr = (uintptr_t)p };
@@ -540,9 +539,9 @@ static void note_realloc(void *p, void *q, size_t size, uint64_t before,
 	else if (p == q && !rec.rate)
 		new.kind = TRACE_REALLOC_SAME;
 	if (new.kind == TRACE_REALLOC_NEW)
-		note_move(&old, &new, frame);
+		note_move(&old, &new, caller);
 	else
-		note_alloc(&new, frame);
+		note_alloc(&new, caller);
 }
 
 /* realloc(p, 0) gave p back; the time was taken before. */
@@ -560,7 +559,8 @@ static void note_realloc_free(void *p, uint64_t before)
 	rec_leave();
 }
 
-static inline void *do_realloc(void *p, size_t size, void *const *frame)
+static inline void *do_realloc(void *p, size_t size,
+			       const struct rec_frame *caller)
 {
 	bool on;
 	uint64_t before = 0;
@@ -575,7 +575,7 @@ static inline void *do_realloc(void *p, size_t size, void *const *frame)
 		before = rec_tick();
 	q = real.realloc(p, size);
 	if (rec_likely(on && q))
-		note_realloc(p, q, size, before, frame);
+		note_realloc(p, q, size, before, caller);
 	else if (on && p && !size)
 		note_realloc_free(p, before);
 	return q;
@@ -583,7 +583,7 @@ static inline void *do_realloc(void *p, size_t size, void *const *frame)
 
 static __attribute__((noinline)) void *watched_realloc(void *p, size_t size)
 {
-	return do_realloc(p, size, FRAME);
+	return do_realloc(p, size, REC_CALLER);
 }
 
 void *realloc(void *p, size_t size)
@@ -601,11 +601,11 @@ void *reallocarray(void *p, size_t n, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return do_realloc(p, size, FRAME);
+	return do_realloc(p, size, REC_CALLER);
 }
 
 static void note_aligned(void *p, size_t align, size_t size,
-			 void *const *frame)
+			 const struct rec_frame *caller)
 {
 	struct rec_event e = {
 		.kind = TRACE_ALIGNED, .addr = (uintptr_t)p, .size = size,
@@ -613,14 +613,14 @@ static void note_aligned(void *p, size_t align, size_t size,
 	};
 
 	if (rec_likely(p && watching()))
-		note_alloc(&e, frame);
+		note_alloc(&e, caller);
 }
 
 void *memalign(size_t align, size_t size)
 {
 	void *p = ready() ? real.memalign(align, size) : NULL;
 
-	note_aligned(p, align, size, FRAME);
+	note_aligned(p, align, size, REC_CALLER);
 	return p;
 }
 
@@ -628,7 +628,7 @@ void *aligned_alloc(size_t align, size_t size)
 {
 	void *p = ready() ? real.aligned_alloc(align, size) : NULL;
 
-	note_aligned(p, align, size, FRAME);
+	note_aligned(p, align, size, REC_CALLER);
 	return p;
 }
 
@@ -637,7 +637,7 @@ int posix_memalign(void **ret, size_t align, size_t size)
 	int error = ready() ? real.posix_memalign(ret, align, size) : ENOMEM;
 
 	if (!error)
-		note_aligned(*ret, align, size, FRAME);
+		note_aligned(*ret, align, size, REC_CALLER);
 	return error;
 }
 
@@ -645,7 +645,7 @@ void *valloc(size_t size)
 {
 	void *p = ready() ? real.valloc(size) : NULL;
 
-	note_aligned(p, (size_t)sysconf(_SC_PAGESIZE), size, FRAME);
+	note_aligned(p, (size_t)sysconf(_SC_PAGESIZE), size, REC_CALLER);
 	return p;
 }
 
@@ -653,7 +653,7 @@ void *pvalloc(size_t size)
 {
 	void *p = ready() ? real.pvalloc(size) : NULL;
 
-	note_aligned(p, (size_t)sysconf(_SC_PAGESIZE), size, FRAME);
+	note_aligned(p, (size_t)sysconf(_SC_PAGESIZE), size, REC_CALLER);
 	return p;
 }
 

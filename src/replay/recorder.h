@@ -63,6 +63,15 @@ struct rec_frame {
 	uintptr_t slot, pc, bp;
 };
 
+/*
+ * The frame that called the function this stands in.  A copy: whom a function
+ * leaves the rest to by a jump has its registers where the saved bp was.
+ */
+#define REC_FRAME_WORD(i) (((const uintptr_t *)__builtin_frame_address(0))[i])
+#define REC_CALLER (&(const struct rec_frame){ \
+	.slot = (uintptr_t)&REC_FRAME_WORD(1), .pc = REC_FRAME_WORD(1), \
+	.bp = REC_FRAME_WORD(0) })
+
 /* The stack that was seen last, innermost first, at frames[base] to top. */
 struct rec_walk {
 	struct rec_frame frames[REC_FRAMES];
@@ -233,7 +242,7 @@ void rec_maps_start(const void *malloc);
 struct rec_rule rec_cfi_rule(const struct rec_module *m, uintptr_t at);
 
 /* recorder_stack.c: the number of the stack of a caller. */
-uint32_t rec_stack(struct rec_writer *w, void *const *frame);
+uint32_t rec_stack(struct rec_writer *w, const struct rec_frame *caller);
 void rec_stack_start(struct rec_writer *w);
 void rec_stacks_reset(void);
 
@@ -294,7 +303,7 @@ static inline bool rec_pass_free(const void *p)
 }
 
 /* A block that did not pass. */
-void rec_sample(void *p, uint64_t size, void *const *frame);
+void rec_sample(void *p, uint64_t size, const struct rec_frame *caller);
 /* A free that did not; true: p was sampled, and is not any more. */
 bool rec_sample_free(struct rec_writer *w, const void *p);
 void rec_sample_stop(void);

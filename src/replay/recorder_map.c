@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define FRAME ((void *const *)__builtin_frame_address(0))
 
 EXPORT void *mmap(void *addr, size_t n, int prot, int flags, int fd,
 		  off_t offset);
@@ -62,13 +61,11 @@ void rec_maps_start(const void *malloc)
 	}
 }
 
-/* Is a call by this frame to be recorded? */
-static bool wanted(void *const *frame)
+/* Is a call from there to be recorded? */
+static bool wanted(const struct rec_frame *caller)
 {
-	uintptr_t caller = (uintptr_t)frame[1];
-
 	return rec.maps && rec_watching() &&
-	       (caller < allocator_low || caller >= allocator_high);
+	       (caller->pc < allocator_low || caller->pc >= allocator_high);
 }
 
 static size_t whole_pages(size_t n)
@@ -80,7 +77,7 @@ static size_t whole_pages(size_t n)
 
 /* tick: 0 for now. */
 static void note(unsigned kind, const void *addr, size_t n, unsigned flags,
-		 uint64_t tick, void *const *frame)
+		 uint64_t tick, const struct rec_frame *caller)
 {
 	struct rec_event e = {
 		.kind = (uint8_t)kind, .addr = (uintptr_t)addr, .size = n,
@@ -91,7 +88,7 @@ static void note(unsigned kind, const void *addr, size_t n, unsigned flags,
 
 	if (!w)
 		return;
-	e.stack = rec_stack(w, frame);
+	e.stack = rec_stack(w, caller);
 	e.tick = tick ? tick : rec_tick();
 	rec_event(w, &e);
 	rec_leave();
@@ -106,7 +103,7 @@ static unsigned flags_of(int prot, int flags)
 }
 
 static void *do_mmap(void *addr, size_t n, int prot, int flags, int fd,
-		     off_t offset, void *const *frame)
+		     off_t offset, const struct rec_frame *caller)
 {
 	void *p;
 
@@ -114,32 +111,32 @@ static void *do_mmap(void *addr, size_t n, int prot, int flags, int fd,
 		return (void *)syscall(SYS_mmap, addr, n, prot, flags, fd,
 				       offset);
 	p = real.mmap(addr, n, prot, flags, fd, offset);
-	if (p != MAP_FAILED && wanted(frame))
+	if (p != MAP_FAILED && wanted(caller))
 		note(TRACE_MAP, p, whole_pages(n), flags_of(prot, flags), 0,
-		     frame);
+		     caller);
 	return p;
 }
 
 void *mmap(void *addr, size_t n, int prot, int flags, int fd, off_t offset)
 {
-	return do_mmap(addr, n, prot, flags, fd, offset, FRAME);
+	return do_mmap(addr, n, prot, flags, fd, offset, REC_CALLER);
 }
 
 void *mmap64(void *addr, size_t n, int prot, int flags, int fd,
 	     off64_t offset)
 {
-	return do_mmap(addr, n, prot, flags, fd, offset, FRAME);
+	return do_mmap(addr, n, prot, flags, fd, offset, REC_CALLER);
 }
 
 int munmap(void *addr, size_t n)
 {
-	bool on = wanted(FRAME);
+	bool on = wanted(REC_CALLER);
 	uint64_t before = on ? rec_tick() : 0;
 	int result = real.munmap ? real.munmap(addr, n) :
 		(int)syscall(SYS_munmap, addr, n);
 
 	if (on && !result)
-		note(TRACE_UNMAP, addr, whole_pages(n), 0, before, FRAME);
+		note(TRACE_UNMAP, addr, whole_pages(n), 0, before, REC_CALLER);
 	return result;
 }
 
@@ -149,16 +146,16 @@ int mprotect(void *addr, size_t n, int prot)
 	int result = real.mprotect ? real.mprotect(addr, n, prot) :
 		(int)syscall(SYS_mprotect, addr, n, prot);
 
-	if (!result && wanted(FRAME))
+	if (!result && wanted(REC_CALLER))
 		note(TRACE_MAP, addr, whole_pages(n), TRACE_MAP_ACCESS |
-		     (prot == PROT_NONE ? TRACE_MAP_NONE : 0), 0, FRAME);
+		     (prot == PROT_NONE ? TRACE_MAP_NONE : 0), 0, REC_CALLER);
 	return result;
 }
 
 /* As an end of the old and a start of the new one. */
 void *mremap(void *old, size_t old_n, size_t n, int flags, ...)
 {
-	bool on = wanted(FRAME);
+	bool on = wanted(REC_CALLER);
 	uint64_t before = on ? rec_tick() : 0;
 	void *to = NULL, *p;
 	va_list ap;
@@ -175,25 +172,25 @@ void *mremap(void *old, size_t old_n, size_t n, int flags, ...)
 	/* With MREMAP_DONTUNMAP the old one stays. */
 	if (old_n && !(flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED)))
 		note(TRACE_UNMAP, old, whole_pages(old_n), TRACE_MAP_MOVED,
-		     before, FRAME);
-	note(TRACE_MAP, p, whole_pages(n), TRACE_MAP_MOVED, 0, FRAME);
+		     before, REC_CALLER);
+	note(TRACE_MAP, p, whole_pages(n), TRACE_MAP_MOVED, 0, REC_CALLER);
 	return p;
 }
 
 /* From one end of the data segment to another. */
 static void note_break(char *from, char *to, uint64_t before,
-		       void *const *frame)
+		       const struct rec_frame *caller)
 {
 	if (to > from)
 		note(TRACE_MAP, from, (size_t)(to - from), TRACE_MAP_BREAK, 0,
-		     frame);
+		     caller);
 	else if (to < from)
-		note(TRACE_UNMAP, to, (size_t)(from - to), 0, before, frame);
+		note(TRACE_UNMAP, to, (size_t)(from - to), 0, before, caller);
 }
 
 void *sbrk(intptr_t step)
 {
-	bool on = step && wanted(FRAME);
+	bool on = step && wanted(REC_CALLER);
 	uint64_t before = on ? rec_tick() : 0;
 	char *p;
 
@@ -203,13 +200,13 @@ void *sbrk(intptr_t step)
 	}
 	p = real.sbrk(step);
 	if (on && p != (char *)-1)
-		note_break(p, p + step, before, FRAME);
+		note_break(p, p + step, before, REC_CALLER);
 	return p;
 }
 
 int brk(void *to)
 {
-	bool on = wanted(FRAME);
+	bool on = wanted(REC_CALLER);
 	uint64_t before = on ? rec_tick() : 0;
 	char *from;
 	int result;
@@ -221,6 +218,6 @@ int brk(void *to)
 	from = on ? real.sbrk(0) : NULL;
 	result = real.brk(to);
 	if (on && !result)
-		note_break(from, to, before, FRAME);
+		note_break(from, to, before, REC_CALLER);
 	return result;
 }

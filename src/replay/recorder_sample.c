@@ -286,7 +286,7 @@ void rec_sample_reset(void)
 	}
 }
 
-void rec_sample(void *p, uint64_t size, void *const *frame)
+void rec_sample(void *p, uint64_t size, const struct rec_frame *caller)
 {
 	struct rec_writer *w = rec_enter();
 	struct rec_event e = {
@@ -303,7 +303,7 @@ void rec_sample(void *p, uint64_t size, void *const *frame)
 		if (!rec_pass(size)) {
 			rec_count(rec_fast->counts, size);
 			e.gap = rec_fast->gap + 1;
-			e.stack = rec_stack(w, frame);
+			e.stack = rec_stack(w, caller);
 			rec_fast->gap = (uint64_t)draw(w) - 1;
 			e.tick = rec_tick();
 			if (remember(p))

@@ -476,12 +476,9 @@ static void forget_rules(struct rec_walk *k)
 	k->id = 0;
 }
 
-/* frame: the frame of the allocation function, saved bp and return address. */
-uint32_t rec_stack(struct rec_writer *w, void *const *frame)
+uint32_t rec_stack(struct rec_writer *w, const struct rec_frame *caller)
 {
 	struct rec_walk *k = &w->walk;
-	struct rec_frame f = { (uintptr_t)&frame[1], (uintptr_t)frame[1],
-			       (uintptr_t)frame[0] };
 	uint32_t modules = __atomic_load_n(&rec.modules, __ATOMIC_ACQUIRE);
 	uintptr_t limit;
 
@@ -491,10 +488,10 @@ uint32_t rec_stack(struct rec_writer *w, void *const *frame)
 		forget_rules(k);
 		k->modules = modules;
 	}
-	limit = limit_of(k, f.slot);
+	limit = limit_of(k, caller->slot);
 	if (!limit)
 		return 0;
-	if (!walk(k, f, limit) || !k->id)
+	if (!walk(k, *caller, limit) || !k->id)
 		k->id = number_of(k, k->top - k->base);
 	return k->id;
 }
