@@ -557,7 +557,13 @@ static void warn(const struct run *run)
 {
 	const struct trace_damage *d = trace_damage(run->trace);
 
-	if (run->args.common.quiet || !d->first[0])
+	if (run->args.common.quiet)
+		return;
+	if (replay_stopped_early(run->trace))
+		fprintf(stderr, "heapcore: %s: recording ended before the "
+			"program: see heapcore trace info\n",
+			trace_info(run->trace)->path);
+	if (!d->first[0])
 		return;
 	fprintf(stderr, "heapcore: %s: %s\n  Replayed %" PRIu64 " events.\n",
 		trace_info(run->trace)->path, d->first,

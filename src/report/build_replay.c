@@ -103,11 +103,21 @@ double replay_seconds(const struct replay_input *in, uint64_t tick)
 	return (double)trace_ns(in->trace, tick) / 1e9;
 }
 
+bool replay_stopped_early(const struct trace *t)
+{
+	const struct trace_rows *ends = &trace_info(t)->ends;
+	uint64_t how = ends->n ? ends->rows[0].value[0] : TRACE_END_EXIT;
+
+	return how == TRACE_END_FULL || how == TRACE_END_MAX ||
+	       how == TRACE_END_SECCOMP;
+}
+
 bool replay_complete(const struct trace *t)
 {
 	const struct trace_damage *d = trace_damage(t);
 
-	return !d->headers && !d->chunks && !d->records && !d->lost && !d->cut;
+	return !d->headers && !d->chunks && !d->records && !d->lost &&
+	       !d->cut && !replay_stopped_early(t);
 }
 
 /* ---- what was replayed ---- */

@@ -128,6 +128,8 @@ const struct column *replay_total_columns(size_t *ret_n);
 void replay_totals(const struct replay_input *in,
 		   struct cell ret[REPLAY_TOTAL_COLUMNS]);
 
+/* Recording ended before the program: no room, --max, or seccomp(2). */
+bool replay_stopped_early(const struct trace *t);
 /* Nothing is missing of the trace. */
 bool replay_complete(const struct trace *t);
 

@@ -236,7 +236,10 @@ limited() {
 	cat err
 	grep -q -e '--max reached: recording ended early' err &&
 	[ "$(wc -l <err)" = 2 ] && [ "$(wc -c <t.trace)" -lt 600000 ] &&
-	"$HEAPCORE" trace verify t.trace
+	"$HEAPCORE" trace verify t.trace || return
+	# It is whole, and still not all that the program did.
+	"$HEAPCORE" replay t.trace >out 2>err || [ $? = 3 ] || return
+	grep -q ', INCOMPLETE' out && grep -q 'ended before the program' err
 }
 ok "--max stops the recording, not the program" limited
 
