@@ -12,10 +12,7 @@
 #include "base/num.h"
 #include "base/str.h"
 
-/*
- * All sizes here are of stored bytes, as far as they are known: what was
- * never touched costs nothing.  Thresholds are shares of private memory.
- */
+/* Thresholds are shares of private memory that is stored. */
 #define SHARE_MIN 0.10
 #define UNDECODED_MIN 0.001	/* of the heaps */
 
@@ -28,8 +25,9 @@ struct judge {
 	struct standout *s;
 	const struct standout_input *in;
 	uint64_t total;		/* private bytes that are stored */
-	/* Of arenas other than the main ones: */
-	uint64_t thread_arenas, orphans, thread_free;
+	/* Of glibc's arenas other than the main ones: */
+	uint64_t thread_arenas, orphans, thread_free, thread_trimmable;
+	uint64_t largest_free;	/* of one of them */
 };
 
 /* ---- items ---- */
@@ -93,7 +91,8 @@ void standout_advise(struct standout *s, const char *rule, const char *text,
 	memmove(s->advice + 1, s->advice, s->n_advice * sizeof(s->advice[0]));
 	s->n_advice++;
 	s->advice[0] = (struct standout_advice){
-		rule, mem_strdup(text), mem_strdup(reason), NULL,
+		.rule = rule, .text = mem_strdup(text),
+		.reason = mem_strdup(reason),
 	};
 }
 
@@ -132,18 +131,45 @@ static bool is_main(const struct arena *a)
 	return a->contiguous || strstr(a->name, " main");
 }
 
+static bool is_process(const struct space *sp)
+{
+	return sp->kind && !strcmp(sp->kind, "process");
+}
+
+/* " resident", where that is not all of it: a sentence names its basis. */
+static const char *basis(const struct judge *j, enum where_row row)
+{
+	const struct where_amount *w = &j->in->where->row[row];
+
+	if (w->stored == w->bytes)
+		return "";
+	return is_process(j->in->sp) ? " resident" : " in the file";
+}
+
+static const char *allocator_of(const struct judge *j, const struct arena *a)
+{
+	const struct heap *h = j->in->heap;
+
+	return a->allocator < h->n_allocators ?
+		h->allocators[a->allocator].name : "glibc";
+}
+
 static void count_arenas(struct judge *j)
 {
 	const struct heap *h = j->in->heap;
 
 	for (size_t i = 0; i < h->n_arenas; i++) {
 		const struct arena *a = &h->arenas[i];
+		const struct fragment_arena *f = &j->in->fragment->arenas[i];
 
-		if (!a->addr || is_main(a))
+		if (!a->addr || is_main(a) ||
+		    strcmp(allocator_of(j, a), "glibc"))
 			continue;
 		j->thread_arenas++;
 		j->orphans += a->attached == 0;
-		j->thread_free += j->in->fragment->arenas[i].free.stored;
+		j->thread_free += f->free.stored;
+		j->thread_trimmable += f->trimmable.stored;
+		j->largest_free = max_u64(j->largest_free, f->free.stored);
 	}
 }
 
@@ -194,14 +220,12 @@ static void rule_undecoded(struct judge *j)
 static void rule_trimmable(struct judge *j)
 {
 	const struct fragment *f = j->in->fragment;
-	uint64_t bytes = f->total.trimmable.stored, threads = 0;
+	uint64_t bytes = f->total.trimmable.stored;
+	uint64_t threads = j->thread_trimmable;
 	char more[80] = "";
 
 	if (!is_much(j, bytes))
 		return;
-	for (size_t i = 0; i < f->n_arenas; i++)
-		if (!is_main(&j->in->heap->arenas[i]))
-			threads += f->arenas[i].trimmable.stored;
 	if (threads)
 		snprintf(more, sizeof(more), "  %s of that is in the thread "
 			 "arenas.", threads == bytes ? "All" :
@@ -275,10 +299,13 @@ static const struct where_map *largest_map(const struct where *w,
 {
 	const struct where_map *best = NULL;
 
-	for (size_t i = 0; i < w->n_maps; i++)
-		if (w->maps[i].row[row] && (!best || w->maps[i].row[row] >
-					    best->row[row]))
-			best = &w->maps[i];
+	for (size_t i = 0; i < w->n_maps; i++) {
+		const struct where_map *m = &w->maps[i];
+
+		if (m->stored_row[row] &&
+		    (!best || m->stored_row[row] > best->stored_row[row]))
+			best = m;
+	}
 	return best;
 }
 
@@ -294,9 +321,10 @@ static void rule_runtime(struct judge *j)
 			most = &h->arenas[i];
 	if (most && is_much(j, bytes))
 		standout_add(j->s, "runtime", bytes,
-			     "%s is the heap of a language runtime, %s, which "
-			     "is not walked: its own tools can look into it.",
-			     size(bytes).text, most->name);
+			     "%s%s is the heap of a language runtime, %s, "
+			     "which is not walked: its own tools can look "
+			     "into it.", size(bytes).text,
+			     basis(j, WHERE_RUNTIME), most->name);
 }
 
 static void rule_anonymous(struct judge *j)
@@ -308,10 +336,10 @@ static void rule_anonymous(struct judge *j)
 	if (!is_much(j, bytes) || !map)
 		return;
 	standout_add(j->s, "anonymous", bytes,
-		     "%s is anonymous memory of no allocator known here; the "
-		     "largest piece, %s, begins at 0x%" PRIx64 ".",
-		     size(bytes).text, size(map->row[WHERE_ANONYMOUS]).text,
-		     map->start);
+		     "%s%s is anonymous memory of no allocator known here; "
+		     "the largest piece, %s, begins at 0x%" PRIx64 ".",
+		     size(bytes).text, basis(j, WHERE_ANONYMOUS),
+		     size(map->stored_row[WHERE_ANONYMOUS]).text, map->start);
 }
 
 static void rule_cached(struct judge *j)
@@ -320,9 +348,10 @@ static void rule_cached(struct judge *j)
 
 	if (is_much(j, bytes))
 		standout_add(j->s, "cached", bytes,
-			     "%s is free, but in thread caches and fastbins, "
-			     "where only the next request of the same size "
-			     "finds it.", size(bytes).text);
+			     "%s%s is free, but in thread caches and "
+			     "fastbins, where only the next request of the "
+			     "same size finds it.", size(bytes).text,
+			     basis(j, WHERE_CACHED));
 }
 
 static void rule_arenas(struct judge *j)
@@ -350,12 +379,13 @@ static void rule_stacks(struct judge *j)
 		n += w->stacks[i].thread != WHERE_NO_THREAD;
 	if (is_much(j, living))
 		standout_add(j->s, "stacks", living,
-			     "%s is the stacks of %" PRIu64 " threads.",
-			     size(living).text, n);
+			     "%s%s is the stacks of %" PRIu64 " threads.",
+			     size(living).text, basis(j, WHERE_STACKS), n);
 	if (is_much(j, dead))
 		standout_add(j->s, "dead-stacks", dead,
-			     "%s is stacks of threads that are gone, kept for "
-			     "new ones.", size(dead).text);
+			     "%s%s is stacks of threads that are gone, kept "
+			     "for new ones.", size(dead).text,
+			     basis(j, WHERE_DEAD_STACKS));
 }
 
 static void rule_data(struct judge *j)
@@ -367,9 +397,10 @@ static void rule_data(struct judge *j)
 	if (!is_much(j, bytes) || !map)
 		return;
 	standout_add(j->s, "data", bytes,
-		     "%s is data of the program and its libraries; the most, "
-		     "%s, is %s.", size(bytes).text,
-		     size(map->row[WHERE_DATA]).text, map->what);
+		     "%s%s is data of the program and its libraries; the "
+		     "most, %s, is %s.", size(bytes).text,
+		     basis(j, WHERE_DATA),
+		     size(map->stored_row[WHERE_DATA]).text, map->what);
 }
 
 /*
@@ -447,11 +478,13 @@ static void rule_one_size(struct judge *j)
 
 /* ---- advice ---- */
 
-static struct standout_advice *add_advice(struct judge *j, const char *rule)
+static struct standout_advice *add_advice(struct judge *j, const char *rule,
+					  uint64_t bytes)
 {
 	struct standout_advice *a = &j->s->advice[j->s->n_advice++];
 
 	a->rule = rule;
+	a->bytes = bytes;
 	return a;
 }
 
@@ -501,7 +534,7 @@ static enum damage_kind kind_of_damage(const struct damage *d)
 
 static void advise_damage(struct judge *j)
 {
-	struct standout_advice *a = add_advice(j, "damage");
+	struct standout_advice *a = add_advice(j, "damage", 0);
 
 	switch (kind_of_damage(j->in->damage)) {
 	case DAMAGE_DOUBLE_FREE:
@@ -531,63 +564,60 @@ static void advise_damage(struct judge *j)
  * A debugger can make the call in a process that knows nothing of it: gdb
  * uses the main thread, which must not be inside malloc with a lock held.
  */
-static void advise_trim(struct judge *j)
+static void advise_trim(struct judge *j, uint64_t bytes)
 {
-	struct standout_advice *a = add_advice(j, "trim");
+	struct standout_advice *a = add_advice(j, "trim", bytes);
 	const struct space *sp = j->in->sp;
 	char pid[16] = "PID";
 
-	if (sp->pid && sp->kind && !strcmp(sp->kind, "process"))
+	if (sp->pid && is_process(sp))
 		snprintf(pid, sizeof(pid), "%" PRIu32, sp->pid);
-	set_text(&a->text, "Call malloc_trim(3) with 0 after a peak, or from "
-		 "outside as below, which hangs a process whose main thread is "
-		 "inside malloc just then.");
-	set_text(&a->reason, "It would return %s now; free() alone returns "
-		 "only what is at the end of a heap.",
-		 size(j->in->fragment->total.trimmable.stored).text);
+	set_text(&a->text, "malloc_trim(3) with 0 would give back %s: let the "
+		 "program call it after a peak, or do it from outside as "
+		 "below.", size(bytes).text);
+	set_text(&a->reason, "That hangs a process whose main thread is inside "
+		 "malloc just then; free() alone returns only what is at the "
+		 "end of a heap.");
 	set_text(&a->command, "gdb -p %s -batch -ex 'call (int)malloc_trim(0)'",
 		 pid);
 }
 
-static void advise_release(struct judge *j)
+static void advise_release(struct judge *j, uint64_t bytes)
 {
 	struct release r = largest_release(j);
-	struct standout_advice *a = add_advice(j, "release");
+	struct standout_advice *a = add_advice(j, "release", bytes);
 
-	if (r.setting)
-		set_text(&a->text, "Call %s after a peak, or start the "
-			 "program with %s in its environment.", r.call,
-			 r.setting);
-	else
-		set_text(&a->text, "Call %s after a peak.", r.call);
-	set_text(&a->reason, "It would release %s of whole free pages now; "
-		 "malloc_trim(3) does not reach the memory of %s.",
-		 size(r.bytes).text,
+	set_text(&a->text, "%s would give back %s: let the program call it "
+		 "after a peak%s%s%s.", r.call, size(bytes).text,
+		 r.setting ? ", or start it with " : "",
+		 r.setting ? r.setting : "",
+		 r.setting ? " in its environment" : "");
+	set_text(&a->reason, "These are whole free pages; malloc_trim(3) does "
+		 "not reach the memory of %s.",
 		 j->in->heap->allocators[r.allocator].name);
 }
 
-static void advise_arenas(struct judge *j)
+/* The largest of the thread arenas would still keep what it keeps. */
+static void advise_arenas(struct judge *j, uint64_t bytes)
 {
-	struct standout_advice *a = add_advice(j, "arenas");
+	bool trims = j->s->n_advice &&
+		!strcmp(j->s->advice[0].rule, "trim") &&
+		j->thread_trimmable > j->thread_free / 2;
+	struct standout_advice *a = add_advice(j, "arenas", bytes);
 
-	set_text(&a->text, "Start the program with MALLOC_ARENA_MAX=2 in its "
-		 "environment, or let it set M_ARENA_MAX with mallopt(3) "
-		 "first of all: fewer arenas keep less.");
-	set_text(&a->reason, "%" PRIu64 " thread arenas keep %s free that "
-		 "other threads cannot use.", j->thread_arenas,
-		 size(j->thread_free).text);
-	/* That is for the next run; this is for the one at hand. */
-	if (is_much(j, j->in->fragment->total.trimmable.stored))
-		advise_trim(j);
+	set_text(&a->text, "MALLOC_ARENA_MAX=2 in the environment of the next "
+		 "run may keep up to %s less, if its threads do not need that "
+		 "at the same time.", size(bytes).text);
+	set_text(&a->reason, "No thread can use what is free in the arena of "
+		 "another%s.", trims ? "; the call above gives back most of "
+		 "it too" : "");
 }
 
 /* The allocator that has most of the pinned memory, NULL if it is malloc's. */
 static const char *pinned_in(const struct judge *j)
 {
-	const struct heap *h = j->in->heap;
 	const struct fragment *f = j->in->fragment;
 	const char *name;
-	uint32_t of;
 	size_t most = 0;
 
 	for (size_t i = 1; i < f->n_arenas; i++)
@@ -595,74 +625,118 @@ static const char *pinned_in(const struct judge *j)
 			most = i;
 	if (!f->n_arenas)
 		return NULL;
-	of = h->arenas[most].allocator;
-	name = of < h->n_allocators ? h->allocators[of].name : "glibc";
+	name = allocator_of(j, &j->in->heap->arenas[most]);
 	return strcmp(name, "glibc") ? name : NULL;
 }
 
-static void advise_pinned(struct judge *j)
+static void advise_pinned(struct judge *j, uint64_t bytes)
 {
 	const struct fragment *f = j->in->fragment;
-	struct standout_advice *a = add_advice(j, "pinned");
 	const char *other = pinned_in(j);
-	char pin[96];
+	struct standout_advice *a = add_advice(j, "pinned", bytes);
+	char trim[96] = "", pin[96];
 
 	pin_text(&f->pins[0], pin, sizeof(pin));
 	if (other)
-		set_text(&a->text, "Allocate what lives long apart from what "
-			 "is freed soon: malloc_trim(3) does not reach the "
-			 "memory of %s.", other);
-	else
-		set_text(&a->text, "malloc_trim(3) will not help much: it "
-			 "would return %s.  Allocate what lives long apart "
-			 "from what is freed soon.",
-			 size(f->total.trimmable.stored).text);
-	set_text(&a->reason, "%s of the free memory is pinned, most by %s.",
-		 size(f->total.pinned_bytes).text, pin);
+		snprintf(trim, sizeof(trim), ": malloc_trim(3) does not reach "
+			 "the memory of %s", other);
+	else if (!is_much(j, f->total.trimmable.stored))
+		snprintf(trim, sizeof(trim), ": malloc_trim(3) would give "
+			 "back %s", f->total.trimmable.stored ?
+			 size(f->total.trimmable.stored).text : "nothing");
+	set_text(&a->text, "Allocate what lives long apart from what is freed "
+		 "soon%s.", trim);
+	set_text(&a->reason, "Up to %s of the free memory is pinned, most by "
+		 "%s.", size(bytes).text, pin);
 }
 
 static void advise_elsewhere(struct judge *j)
 {
 	uint64_t bytes = j->in->where->row[WHERE_ANONYMOUS].stored;
-	struct standout_advice *a = add_advice(j, "not-malloc");
+	struct standout_advice *a = add_advice(j, "not-malloc", 0);
 	char share[NUM_MAX];
 
 	num_format_share(share, num_share(bytes, j->total));
 	set_text(&a->text, "Look for mmap(2) or another allocator: this is "
 		 "not malloc's memory.");
-	set_text(&a->reason, "%s, %s of all, is anonymous memory that no "
-		 "allocator known here has.", size(bytes).text, share);
+	set_text(&a->reason, "%s%s, %s of all, is anonymous memory that no "
+		 "allocator known here has.", size(bytes).text,
+		 basis(j, WHERE_ANONYMOUS), share);
 }
 
-/* The one that speaks of the most bytes; damage goes before all. */
-static void advise(struct judge *j)
+/*
+ * What fewer arenas may save.  Two are main_arena and one for all threads: of
+ * no use to a process that has this limit already.
+ */
+static uint64_t spared_by_few_arenas(const struct judge *j)
+{
+	const struct heap *h = j->in->heap;
+
+	for (size_t i = 0; i < h->n_allocators; i++)
+		for (size_t k = 0; k < h->allocators[i].n_settings; k++) {
+			const struct setting *s = &h->allocators[i].settings[k];
+
+			if (!strcmp(s->name, "arena_max") && s->value &&
+			    s->value <= 2)
+				return 0;
+		}
+	if (j->thread_arenas < ARENAS_MIN ||
+	    j->thread_free <= j->in->fragment->total.free.stored / 2)
+		return 0;
+	return j->thread_free - j->largest_free;
+}
+
+/*
+ * The plan that would give back most of those that were not taken yet, and
+ * much; none is certain before all that are certain were.
+ */
+static bool advise_next(struct judge *j, unsigned *taken)
 {
 	const struct fragment *f = j->in->fragment;
-	const struct damage *d = j->in->damage;
-	bool many = j->thread_arenas >= ARENAS_MIN &&
-		j->thread_free > f->total.free.stored / 2;
-	struct {
+	const struct plan {
+		bool certain;
 		uint64_t bytes;
-		void (*advise)(struct judge *j);
-	} rows[] = {
-		{ many ? j->thread_free : 0, advise_arenas },
-		{ f->total.trimmable.stored, advise_trim },
-		{ largest_release(j).bytes, advise_release },
-		{ f->n_pins ? f->total.pinned_bytes : 0, advise_pinned },
-		{ j->in->where->row[WHERE_ANONYMOUS].stored,
-		  advise_elsewhere },
+		void (*advise)(struct judge *j, uint64_t bytes);
+	} plans[] = {
+		{ true, f->total.trimmable.stored, advise_trim },
+		{ true, largest_release(j).bytes, advise_release },
+		{ false, spared_by_few_arenas(j), advise_arenas },
+		{ false, f->n_pins ? f->total.pinned_bytes : 0,
+		  advise_pinned },
 	};
-	size_t best = 0;
+	const struct plan *best = NULL;
+
+	for (size_t i = 0; i < countof(plans); i++) {
+		const struct plan *p = &plans[i];
+
+		if (*taken >> i & 1 || !is_much(j, p->bytes))
+			continue;
+		if (!best || p->certain > best->certain ||
+		    (p->certain == best->certain && p->bytes > best->bytes))
+			best = p;
+	}
+	if (!best)
+		return false;
+	*taken |= 1u << (best - plans);
+	best->advise(j, best->bytes);
+	return true;
+}
+
+/* Damage goes before all; where malloc's memory is little, look elsewhere. */
+static void advise(struct judge *j)
+{
+	const struct damage *d = j->in->damage;
+	unsigned taken = 0;
 
 	if (d->n_cases || is_heap_abort(d->abort.code)) {
 		advise_damage(j);
 		return;
 	}
-	for (size_t i = 1; i < countof(rows); i++)
-		if (rows[i].bytes > rows[best].bytes)
-			best = i;
-	if (is_much(j, rows[best].bytes))
-		rows[best].advise(j);
+	while (j->s->n_advice < ADVICE_MAX && advise_next(j, &taken))
+		;
+	if (j->s->n_advice < ADVICE_MAX &&
+	    is_much(j, j->in->where->row[WHERE_ANONYMOUS].stored))
+		advise_elsewhere(j);
 }
 
 static void say_nothing(struct judge *j)

@@ -2,6 +2,13 @@
 /*
  * The few sentences that open the report, and a word of advice.
  *
+ * Sizes.  What was never touched costs nothing, so a sentence speaks of
+ * *stored* bytes: of a process the resident ones, of a core those in the file.
+ * Where these are not all of the memory it speaks of, it says so.
+ *
+ * Advice is ranked by what it would give back: what a call certainly does goes
+ * before what a change of the program may do, and each by its bytes.
+ *
  * Each sentence belongs to a rule with a threshold.  At most STANDOUT_MAX are
  * kept: damage first, then the most bytes first.  If no rule speaks there is
  * one sentence that says so.
@@ -25,6 +32,7 @@ struct standout_item {
 
 struct standout_advice {
 	const char *rule;	/* static, stable: "trim", "damage" */
+	uint64_t bytes;		/* it would give back, at most; 0: none */
 	char *text;		/* owned; what to do, in one sentence */
 	char *reason;		/* owned; why, in one sentence */
 	char *command;		/* owned; what to type, or NULL */

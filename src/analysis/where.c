@@ -339,7 +339,7 @@ static bool join_map(struct where_map *last, const struct where_map *map)
 	last->flags |= map->flags;
 	last->mappings += map->mappings;
 	for (int i = 0; i < WHERE_ROWS; i++)
-		last->row[i] += map->row[i];
+		last->stored_row[i] += map->stored_row[i];
 	return true;
 }
 
@@ -375,7 +375,7 @@ static void count(struct filler *f, enum where_row row, uint64_t bytes,
 	f->w->row[row].bytes += bytes;
 	f->w->row[row].stored += stored;
 	residency_add(&f->w->row[row].pages, pages);
-	f->map.row[row] += bytes;
+	f->map.stored_row[row] += stored;
 	residency_add(&f->map.pages, pages);
 }
 

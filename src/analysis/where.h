@@ -69,7 +69,7 @@ struct where_map {
 	 * Names come from the target and are made harmless for a terminal.
 	 */
 	char *what;
-	uint64_t row[WHERE_ROWS];	/* its bytes by row; 0 if not private */
+	uint64_t stored_row[WHERE_ROWS];	/* by row; 0 if not private */
 };
 
 struct where {

@@ -36,6 +36,8 @@ static void build_advice(struct report *r, const struct standout *s)
 
 		table_row(t);
 		table_set_text(t, I_RULE, a->rule);
+		if (a->bytes)
+			table_set(t, I_BYTES, a->bytes);
 		table_set_text(t, I_TEXT, a->text);
 		table_set_text(t, I_REASON, a->reason);
 		table_printf(t, I_SENTENCE, "%s  %s", a->text, a->reason);

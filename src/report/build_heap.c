@@ -388,15 +388,69 @@ void build_allocators(struct report *r, const struct report_input *in)
 		add_allocator(t, in->heap, i);
 }
 
-enum { G_ALLOCATOR, G_NAME, G_BYTES, G_VALUE, G_DEFAULT, G_COLUMNS };
-
-static const struct column setting_columns[G_COLUMNS] = {
-	[G_ALLOCATOR] = COLUMN("allocator", "", TEXT, .width = 12),
-	[G_NAME] = COLUMN("name", "name", TEXT, .width = 20),
-	[G_BYTES] = COLUMN("bytes", "bytes", BYTES, .width = 10),
-	[G_VALUE] = COLUMN("value", "value", COUNT, .width = 10),
-	[G_DEFAULT] = COLUMN("default", "default", FLAG),
+enum {
+	G_LABEL, G_ALLOCATOR, G_NAME, G_BYTES, G_VALUE, G_EXACT, G_SIZE,
+	G_DEFAULT, G_BY, G_COLUMNS
 };
+
+/* Each value has a unit of its own: in text it is words, not a column's. */
+static const struct column setting_columns[G_COLUMNS] = {
+	[G_LABEL] = COLUMN("setting", "", TEXT, .flags = COLUMN_NO_DATA),
+	[G_ALLOCATOR] = COLUMN("allocator", "", TEXT,
+			       .flags = COLUMN_NO_TEXT),
+	[G_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[G_BYTES] = COLUMN("bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[G_VALUE] = COLUMN("value", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[G_EXACT] = COLUMN("exact", "value", TEXT, .flags = COLUMN_NO_DATA,
+			   .width = 10),
+	[G_SIZE] = COLUMN("size", "that is", TEXT, .flags = COLUMN_NO_DATA,
+			  .width = 9),
+	[G_DEFAULT] = COLUMN("default", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[G_BY] = COLUMN("by", "set by", TEXT, .flags = COLUMN_NO_DATA),
+};
+
+/* What is so large was set to have no limit: -1 in its own type. */
+#define NO_LIMIT (UINT64_C(1) << 62)
+
+/* malloc(3) follows the blocks it frees, until somebody sets one of the two. */
+static bool follows(const struct heap_allocator *a, const struct setting *s)
+{
+	bool dynamic = false;
+
+	for (size_t i = 0; i < a->n_settings; i++)
+		if (!strcmp(a->settings[i].name, "mmap_threshold_dynamic"))
+			dynamic = a->settings[i].value != 0;
+	return dynamic && (!strcmp(s->name, "mmap_threshold") ||
+			   !strcmp(s->name, "trim_threshold"));
+}
+
+/* Named as whoever sets it writes it: in GLIBC_TUNABLES, in php.ini. */
+static void add_setting(struct table *t, const struct heap_allocator *a,
+			const struct setting *s)
+{
+	const char *allocator = a->name;
+	bool tunable = !strcmp(allocator, "glibc") &&
+		strcmp(s->name, "mmap_threshold_dynamic");
+	char size[NUM_MAX];
+
+	table_row(t);
+	table_printf(t, G_LABEL, "%s%s", tunable ? "glibc.malloc." : "",
+		     s->name);
+	table_set_text(t, G_ALLOCATOR, allocator);
+	table_set_text(t, G_NAME, s->name);
+	table_set(t, s->is_bytes ? G_BYTES : G_VALUE, s->value);
+	table_set(t, G_DEFAULT, s->is_default);
+	table_set_text(t, G_BY, s->is_default ? "default" :
+		       follows(a, s) ? "malloc itself" : "the program or user");
+	if (s->value >= NO_LIMIT) {
+		table_set_text(t, G_EXACT, "no limit");
+		return;
+	}
+	table_printf(t, G_EXACT, "%" PRIu64, s->value);
+	num_format_size(size, s->value);
+	if (s->is_bytes && s->value >= KIB)
+		table_set_text(t, G_SIZE, size);
+}
 
 void build_settings(struct report *r, const struct report_input *in)
 {
@@ -407,15 +461,7 @@ void build_settings(struct report *r, const struct report_input *in)
 	for (size_t i = 0; i < in->heap->n_allocators; i++) {
 		const struct heap_allocator *a = &in->heap->allocators[i];
 
-		for (size_t k = 0; k < a->n_settings; k++) {
-			const struct setting *s = &a->settings[k];
-
-			table_row(t);
-			table_set_text(t, G_ALLOCATOR, a->name);
-			table_set_text(t, G_NAME, s->name);
-			table_set(t, s->is_bytes ? G_BYTES : G_VALUE,
-				  s->value);
-			table_set(t, G_DEFAULT, s->is_default);
-		}
+		for (size_t k = 0; k < a->n_settings; k++)
+			add_setting(t, a, &a->settings[k]);
 	}
 }

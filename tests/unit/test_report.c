@@ -218,6 +218,29 @@ TEST(csv_and_sort_need_one_section)
 	process_fini(&p);
 }
 
+/* Each with its own unit, as whoever sets it writes it. */
+TEST(settings_have_units_of_their_own)
+{
+	struct report_options options = {
+		.kind = &report_analyze, .sections = sections("settings"),
+	};
+	struct process p;
+	const char *text;
+
+	process_init(&p, true);
+	heap_add_setting(&p.heap, 0, "trim_threshold", UINT64_MAX, true,
+			 false);
+	heap_add_setting(&p.heap, 0, "tcache_count", 7, false, true);
+	text = render(&p, &options);
+	CHECK(strstr(text, "\n  glibc.malloc.mmap_threshold  131072    128K  "
+		     "   default\n"));
+	CHECK(strstr(text, "\n  glibc.malloc.trim_threshold  no limit  -     "
+		     "   the program or user\n"));
+	CHECK(strstr(text, "\n  glibc.malloc.tcache_count    7         -     "
+		     "   default\n"));
+	process_fini(&p);
+}
+
 TEST(rows_of_one_section_can_be_filtered)
 {
 	struct report_options options = {

@@ -93,9 +93,10 @@ TEST(whole_pages_are_free)
 	CHECK_STR(w.s.item[0].text, "40.0M of the free memory lies in whole "
 		  "pages: malloc_trim(3) would return it.");
 	CHECK_STR(w.s.advice[0].rule, "trim");
-	CHECK_STR(w.s.advice[0].reason,
-		  "It would return 40.0M now; free() alone "
-		  "returns only what is at the end of a heap.");
+	CHECK_STR(w.s.advice[0].text, "malloc_trim(3) with 0 would give back "
+		  "40.0M: let the program call it after a peak, or do it from "
+		  "outside as below.");
+	CHECK_U64(w.s.advice[0].bytes, 40 * MIB);
 	end(&w);
 }
 
@@ -143,11 +144,10 @@ TEST(pinned_pages)
 		  " that also hold blocks in use, and cannot be returned; 2001 "
 		  "blocks of 208 bytes hold 30.0M of it.");
 	CHECK_STR(w.s.advice[0].text,
-		  "malloc_trim(3) will not help much: it would "
-		  "return 2.00M.  Allocate what lives long apart from what is "
-		  "freed soon.");
+		  "Allocate what lives long apart from what is freed soon: "
+		  "malloc_trim(3) would give back 2.00M.");
 	CHECK_STR(w.s.advice[0].reason,
-		  "31.0M of the free memory is pinned, most by "
+		  "Up to 31.0M of the free memory is pinned, most by "
 		  "2001 blocks of 208 bytes.");
 	end(&w);
 }
@@ -181,43 +181,84 @@ TEST(pinned_by_overhead)
 	end(&w);
 }
 
+static void give_arenas(struct world *w)
+{
+	begin(w);
+	w->heap.n_arenas = w->fragment.n_arenas = 9;
+	for (int i = 1; i < 9; i++) {
+		snprintf(w->arenas[i].name, sizeof(w->arenas[i].name),
+			 "glibc %d", i);
+		w->arenas[i].addr = 1;
+		w->arenas[i].attached = i < 5 ? 0 : 1;
+		w->free_of[i].free.stored = i == 3 ? 6 * MIB : 4 * MIB;
+	}
+	w->fragment.total.free.stored = 36 * MIB;
+}
+
+/* The largest one would keep what it has, and may get more. */
 TEST(many_arenas)
 {
 	struct world w;
 
-	begin(&w);
-	w.heap.n_arenas = w.fragment.n_arenas = 9;
-	for (int i = 1; i < 9; i++) {
-		snprintf(w.arenas[i].name, sizeof(w.arenas[i].name),
-			 "glibc %d", i);
-		w.arenas[i].addr = 1;
-		w.arenas[i].attached = i < 5 ? 0 : 1;
-		w.free_of[i].free.stored = 4 * MIB;
-	}
-	w.fragment.total.free.stored = 34 * MIB;
+	give_arenas(&w);
 	finish(&w);
-	CHECK_STR(w.s.item[0].text, "8 thread arenas keep 32.0M free; 4 of "
+	CHECK_STR(w.s.item[0].text, "8 thread arenas keep 34.0M free; 4 of "
 		  "them have no thread.");
 	CHECK_U64(w.s.n_advice, 1);
 	CHECK_STR(w.s.advice[0].rule, "arenas");
+	CHECK_U64(w.s.advice[0].bytes, 28 * MIB);
+	CHECK(strstr(w.s.advice[0].text, "may keep up to 28.0M less"));
 	CHECK(!w.s.advice[0].command);
 	end(&w);
+}
 
-	/* What helps the next run, and what helps this one. */
+/* What is certain goes before what may help more. */
+TEST(advice_is_ranked)
+{
+	struct world w;
+
+	give_arenas(&w);
 	w.fragment.total.trimmable.stored = 20 * MIB;
+	w.free_of[3].trimmable.stored = 20 * MIB;
 	w.sp.kind = "process";
 	w.sp.pid = 1234;
 	finish(&w);
 	CHECK_U64(w.s.n_advice, 2);
-	CHECK_STR(w.s.advice[0].rule, "arenas");
-	CHECK_STR(w.s.advice[1].rule, "trim");
-	CHECK(strstr(w.s.advice[1].reason, "would return 20.0M now"));
-	CHECK_STR(w.s.advice[1].command,
+	CHECK_STR(w.s.advice[0].rule, "trim");
+	CHECK_STR(w.s.advice[0].command,
 		  "gdb -p 1234 -batch -ex 'call (int)malloc_trim(0)'");
+	CHECK_STR(w.s.advice[1].rule, "arenas");
+	CHECK(strstr(w.s.advice[1].reason, "gives back most of it too"));
 	end(&w);
+
 	w.sp.kind = "core";
 	finish(&w);
-	CHECK(!strncmp(w.s.advice[1].command, "gdb -p PID ", 11));
+	CHECK(!strncmp(w.s.advice[0].command, "gdb -p PID ", 11));
+	end(&w);
+}
+
+/* A limit that is in force, and arenas that are not glibc's. */
+TEST(no_useless_advice)
+{
+	struct setting limit = { .name = "arena_max", .value = 2 };
+	struct heap_allocator a = {
+		.name = "glibc", .settings = &limit, .n_settings = 1,
+	};
+	struct world w;
+
+	give_arenas(&w);
+	w.heap.allocators = &a;
+	w.heap.n_allocators = 1;
+	finish(&w);
+	CHECK(!w.s.n_advice);
+	end(&w);
+	limit.value = 8;
+	finish(&w);
+	CHECK_U64(w.s.n_advice, 1);
+	end(&w);
+	a.name = "jemalloc";
+	finish(&w);
+	CHECK(!w.s.n_items && !w.s.n_advice);
 	end(&w);
 }
 
@@ -264,7 +305,7 @@ TEST(not_the_heap)
 	struct world w;
 
 	begin(&w);
-	map.row[WHERE_ANONYMOUS] = 300 * MIB;
+	map.stored_row[WHERE_ANONYMOUS] = 300 * MIB;
 	w.where.maps = &map;
 	w.where.n_maps = 1;
 	set_row(&w, WHERE_ANONYMOUS, 300 * MIB, 300 * MIB);
@@ -275,6 +316,15 @@ TEST(not_the_heap)
 	CHECK_STR(w.s.advice[0].rule, "not-malloc");
 	CHECK_STR(w.s.advice[0].reason, "300M, 75.0% of all, is anonymous "
 		  "memory that no allocator known here has.");
+	end(&w);
+	/* Of what was touched both figures are, and that is said. */
+	map.stored_row[WHERE_ANONYMOUS] = 200 * MIB;
+	w.where.row[WHERE_ANONYMOUS].stored = 200 * MIB;
+	w.sp.kind = "process";
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "200M resident is anonymous memory of no "
+		  "allocator known here; the largest piece, 200M, begins at "
+		  "0x7f0000000000.");
 	end(&w);
 }
 

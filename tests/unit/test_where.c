@@ -189,7 +189,8 @@ TEST(every_state_has_its_row)
 	CHECK_STR(what_at(&w, BREAK), "data before the heap of appd; "
 		  "heap, glibc main; not malloc's, inside its heap; "
 		  "and 2 more");
-	CHECK_U64(where_map_at(&w.where, BREAK)->row[WHERE_USED], 0xa000);
+	CHECK_U64(where_map_at(&w.where, BREAK)->stored_row[WHERE_USED],
+		  0xa000);
 	end(&w);
 }
 
