@@ -13,7 +13,7 @@ COREWALK = elf space pages own module symbol debug lines \
 	live_proc live_check live_stop live_pages live_note live_copy live_room live_buffer \
 	live_file live_chain live_fork target_live target_mem \
 	snapshot_file snapshot heap alloc words \
-	glibc_find glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
+	glibc_find glibc_ahead glibc_walk glibc_mmap glibc_lists glibc_fast glibc_bins glibc_orphan \
 	alloc_glibc jemalloc_find jemalloc_cache jemalloc_walk jemalloc_sampled alloc_jemalloc \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	gtcmalloc_find gtcmalloc_layout gtcmalloc_table gtcmalloc_front \

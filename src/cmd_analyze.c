@@ -455,7 +455,7 @@ static void analyse(struct run *run)
 			       run->search_limit, &run->progress);
 	if (run->args.blocks)
 		return;
-	subject_analyse(s);
+	subject_analyse(s, true);
 	if (run->args.at) {
 		damage_at_init(&run->damage_at, s->sp, &s->heap, &s->where,
 			       run->at);

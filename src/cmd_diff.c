@@ -189,7 +189,7 @@ static bool look(struct run *run, int side, struct err *err)
 		subject_reach(&s, asks_for_leaks(a), &run->progress);
 		subject_census(&s, asks_for_types(a), &run->progress);
 		subject_php(&s, asks_for_php(a), &run->progress);
-		subject_analyse(&s);
+		subject_analyse(&s, true);
 		compare_side_init(to, s.sp->path);
 		ok = compare_side_from_input(to, &s.input, err);
 	}

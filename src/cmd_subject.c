@@ -2,6 +2,7 @@
 #include "cmd_subject.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -318,11 +319,39 @@ void subject_say(struct subject *s)
 	say_types(s);
 }
 
-void subject_analyse(struct subject *s)
+struct count_job {
+	struct subject *s;
+	bool last;
+};
+
+/* What it reads are planes alone; the other thread may read the target. */
+static void *count_blocks(void *arg)
 {
-	usage_init(&s->usage, &s->heap, USAGE_ALL_ARENAS);
-	residency_init(&s->residency, s->sp, &s->heap, &s->usage);
+	struct count_job *job = arg;
+
+	usage_init(&job->s->usage, &job->s->heap, USAGE_ALL_ARENAS);
+	if (job->last)
+		space_forget(job->s->sp);
+	return NULL;
+}
+
+/* Below this many bytes in use a thread costs more than it saves. */
+enum { THREAD_MIN = 16 << 20 };
+
+void subject_analyse(struct subject *s, bool last)
+{
+	bool large = s->where.row[WHERE_USED].bytes >= THREAD_MIN;
+	struct count_job job = { s, last && large };
+	pthread_t thread;
+	bool started = large &&
+		!pthread_create(&thread, NULL, count_blocks, &job);
+
 	fragment_init(&s->fragment, s->sp, &s->heap);
+	if (started)
+		pthread_join(thread, NULL);
+	else
+		count_blocks(&job);
+	residency_init(&s->residency, s->sp, &s->heap, &s->usage);
 	damage_init(&s->damage, s->sp, &s->heap);
 	subject_say(s);
 }

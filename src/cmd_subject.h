@@ -106,7 +106,8 @@ bool subject_walk(struct subject *s, const struct allocator *allocator,
 		  struct progress *p, struct err *err) MUST_CHECK;
 /* Where the memory is, and no more; then all the rest. */
 void subject_where(struct subject *s, struct progress *p);
-void subject_analyse(struct subject *s);
+/* last: the contents of blocks are hardly looked at from then on. */
+void subject_analyse(struct subject *s, bool last);
 /* The sentences of what stands out anew, with what is known by now. */
 void subject_say(struct subject *s);
 /*

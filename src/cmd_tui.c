@@ -338,7 +338,7 @@ static bool walk_target(struct run *run, struct err *err)
 	subject_reach(s, false, &run->progress);
 	subject_census(s, false, &run->progress);
 	subject_strings(s, false, &run->progress);
-	subject_analyse(s);
+	subject_analyse(s, false);
 	progress_phase(&run->progress, NULL);
 	/* There is a screen already if it is another look. */
 	if (!a->common.quiet && !run->tui.root[0])

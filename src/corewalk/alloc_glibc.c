@@ -240,6 +240,8 @@ static void glibc_walk(struct space *sp, struct sighting *at,
 		g->heap = heap;
 		g->progress = progress;
 		g->budget = step_budget(sp);
+		/* Twice the bytes there are: damage makes it start anew. */
+		g->ahead_left = 8 * g->budget;
 		g->anchors_left = min_u64(g->budget / 8, GLIBC_MAX_ANCHORS);
 		walk_one(g, (unsigned)i);
 	}

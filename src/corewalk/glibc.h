@@ -163,6 +163,7 @@ struct glibc {
 	struct glibc_range *ranges;	/* owned */
 	size_t n_ranges, cap_ranges;
 	uint64_t budget;	/* steps left for repairs; bounds the time */
+	uint64_t ahead_left;	/* bytes that may be walked ahead; likewise */
 	uint64_t anchors_left;	/* of all arenas; bounds the memory */
 	uint64_t resyncs;
 };
@@ -293,6 +294,64 @@ static inline uint64_t glibc_edge(vaddr from, vaddr to)
 	x *= UINT64_C(0xd6e8feb86659fd93);
 	return x ^ x >> 29;
 }
+
+/* glibc_ahead.c */
+
+/* Bytes that lie in one piece, and what chunks in them look like. */
+struct glibc_window {
+	struct heap_extent *x;	/* its planes get the chunks */
+	const uint8_t *host;	/* of `start' */
+	vaddr start;
+	vaddr last;		/* two words can be read up to here */
+	vaddr top;		/* of the arena; 0 unknown */
+	unsigned word;
+	uint64_t least;		/* the least chunk */
+	uint64_t never;		/* bits that no size field has */
+	uint64_t used_flags;	/* of a chunk in use: CHUNK_NON_MAIN or 0 */
+	uint64_t cache_min, cache_span;	/* sizes that thread caches have */
+};
+
+/* A walk over some of a window's chunks, and what it found. */
+struct glibc_piece {
+	vaddr from, to;		/* chunks that begin here are its own */
+	vaddr start;		/* its first chunk; 0: it has none */
+	uint64_t start_word;	/* the size field of that */
+	vaddr at;		/* the chunk that it has come to */
+	uint64_t size_word;	/* of that, as far as known */
+	vaddr before;		/* the last one that was taken; 0 none */
+	uint64_t fd_edges, bk_edges, binned;	/* as in struct glibc_arena */
+	vaddr *caches;		/* owned: chunks that may be thread caches */
+	size_t n_caches, cap_caches;
+};
+
+/*
+ * Go from chunk to chunk until one begins at or behind p->to, or is not plain:
+ * top, damaged, or with a successor that is not in the window.  That one is not
+ * taken.  The state planes must have no bit from p->at on.
+ */
+void glibc_plain_chunks(const struct glibc_window *w, struct glibc_piece *p);
+
+/* Pieces of one window that were walked before the walk came there. */
+struct glibc_ahead {
+	struct glibc_window window;
+	struct glibc_piece *pieces;	/* owned; by address */
+	size_t n, next;
+	size_t taken;			/* by threads */
+};
+
+/*
+ * Walk the whole window, whose start is that of its extent and a chunk, in
+ * several threads; there are no pieces if that does not pay.
+ */
+void glibc_ahead_init(struct glibc_ahead *a, struct glibc *g,
+		      const struct glibc_window *w);
+/* The next piece that has chunks, NULL if there is none. */
+const struct glibc_piece *glibc_ahead_next(struct glibc_ahead *a);
+/* Done with it: its chunks stay, or were none and are removed. */
+void glibc_ahead_take(struct glibc_ahead *a);
+void glibc_ahead_drop(struct glibc_ahead *a);
+/* Drops all that are left. */
+void glibc_ahead_fini(struct glibc_ahead *a);
 
 /* glibc_mmap.c */
 

@@ -239,9 +239,9 @@ static struct form form_of(const struct run *r)
 }
 
 /* A chunk of plausible size; false if it is none after all. */
-static inline __attribute__((always_inline)) bool
-take_chunk(struct run *r, struct heap_extent *x, vaddr p, uint64_t size_word,
-	   uint64_t *next_word, const struct form *f)
+static bool take_chunk(struct run *r, struct heap_extent *x, vaddr p,
+		       uint64_t size_word, uint64_t *next_word,
+		       const struct form *f)
 {
 	uint64_t size = size_word & ~(uint64_t)CHUNK_FLAGS;
 
@@ -274,53 +274,108 @@ static enum stop run_leave(struct run *r, struct heap_extent *x,
 	return STOP_WINDOW;
 }
 
-/*
- * The loop that everything else waits for: at each chunk one load, of the next
- * chunk's size.  W is a constant in each of the two copies.
- */
-static inline __attribute__((always_inline)) enum stop
-run_chunks(struct run *r, struct heap_extent *x, const unsigned W)
+/* What was found in a piece, be it walked ahead or now. */
+static void take_piece(struct run *r, const struct glibc_piece *p)
 {
-	struct glibc *g = r->g;
-	const struct form f = form_of(r);
-	vaddr p = r->at, top = r->a->top, end = r->end;
-	uint64_t s = r->size_word, min = g->MIN;
-	uint64_t never = CHUNK_MMAPPED | ((g->A - 1) & ~CHUNK_FLAGS) |
-		(r->a->main ? CHUNK_NON_MAIN : 0);
+	r->a->fd_edges += p->fd_edges;
+	r->a->bk_edges += p->bk_edges;
+	r->a->binned += p->binned;
+	for (size_t i = 0; i < p->n_caches; i++) {
+		uint64_t word;
+
+		if (run_word(r, p->caches[i] + r->g->W, &word))
+			try_tcache(r->g, p->caches[i],
+				   word & ~(uint64_t)CHUNK_FLAGS);
+	}
+	r->at = p->at;
+	r->size_word = p->size_word;
+	if (p->before)
+		r->before = p->before;
+}
+
+/* All plain chunks from r->at on: those walked ahead are there already. */
+static void run_plain(struct run *r, struct glibc_ahead *ahead)
+{
+	const struct glibc_piece *next;
 
 	for (;;) {
-		uint64_t size = s & ~(uint64_t)CHUNK_FLAGS, next_word;
-		vaddr next = p + size;
+		struct glibc_piece p = {
+			.at = r->at, .size_word = r->size_word,
+		};
 
-		if (p == top || (s & never) || size < min || size > end - p)
-			break;
-		/* Nothing but top can end here. */
-		if (end - next < 2 * W)
-			break;
-		if (next >= r->limit || r->limit - next < 2 * W) {
-			r->at = p;
-			r->size_word = s;
-			return run_leave(r, x, &f);
+		while ((next = glibc_ahead_next(ahead)) &&
+		       (next->start < r->at ||
+			(next->start == r->at &&
+			 next->start_word != r->size_word)))
+			glibc_ahead_drop(ahead);
+		if (next && next->start == r->at) {
+			take_piece(r, next);
+			glibc_ahead_take(ahead);
+			continue;
 		}
-		next_word = glibc_load(r->host + (next - r->start) + W, W);
-		/* The processor's own prefetcher stops at each page. */
-		__builtin_prefetch(r->host + (next - r->start) + 1024);
-		if (!take_chunk(r, x, p, s, &next_word, &f))
-			break;
-		r->before = p;
-		p = next;
-		s = next_word;
+		p.to = next ? next->start : r->end;
+		glibc_plain_chunks(&ahead->window, &p);
+		take_piece(r, &p);
+		free(p.caches);
+		if (r->at < p.to)
+			return;
 	}
-	r->at = p;
-	r->size_word = s;
-	return run_stop(r, x);
+}
+
+/* A chunk that is not plain: top, damaged, or still one that can be taken. */
+static bool run_odd(struct run *r, struct heap_extent *x,
+		    const struct form *f, enum stop *ret)
+{
+	const struct glibc *g = r->g;
+	uint64_t size = r->size_word & ~(uint64_t)CHUNK_FLAGS, next_word;
+	vaddr next = r->at + size;
+
+	*ret = STOP_BAD;
+	if (r->at == r->a->top ||
+	    !plausible(g, r->a, r->size_word, r->end - r->at) ||
+	    r->end - next < 2 * g->W) {	/* nothing but top can end there */
+		*ret = run_stop(r, x);
+		return false;
+	}
+	if (next >= r->limit || r->limit - next < 2 * g->W) {
+		*ret = run_leave(r, x, f);
+		return false;
+	}
+	next_word = glibc_load(r->host + (next - r->start) + g->W, g->W);
+	if (!take_chunk(r, x, r->at, r->size_word, &next_word, f)) {
+		*ret = run_stop(r, x);
+		return false;
+	}
+	r->before = r->at;
+	r->at = next;
+	r->size_word = next_word;
+	return true;
 }
 
 static enum stop run_go(struct run *r, struct heap_extent *x)
 {
-	r->size_word = glibc_load(r->host + r->g->W, r->g->W);
+	const struct form f = form_of(r);
+	const struct glibc *g = r->g;
+	struct glibc_window w = {
+		.x = x, .host = r->host, .start = r->start,
+		.last = r->limit - 2 * g->W, .top = r->a->top, .word = g->W,
+		.least = g->MIN,
+		.never = CHUNK_MMAPPED | ((g->A - 1) & ~CHUNK_FLAGS) |
+			(r->a->main ? CHUNK_NON_MAIN : 0),
+		.used_flags = f.used_flags, .cache_min = f.tc_min,
+		.cache_span = f.tc_span,
+	};
+	struct glibc_ahead ahead;
+	enum stop stop;
+
+	r->size_word = glibc_load(r->host + g->W, g->W);
 	r->before = 0;
-	return r->g->W == 8 ? run_chunks(r, x, 8) : run_chunks(r, x, 4);
+	glibc_ahead_init(&ahead, r->g, &w);
+	do
+		run_plain(r, &ahead);
+	while (run_odd(r, x, &f, &stop));
+	glibc_ahead_fini(&ahead);
+	return stop;
 }
 
 /* Where a chain of plausible headers ends. */

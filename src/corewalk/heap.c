@@ -35,7 +35,8 @@ static uint64_t *plane_new(size_t n_words)
 {
 	size_t bytes = n_words * sizeof(uint64_t);
 
-	return bytes < PLANE_MAP_MIN ? mem_zalloc(bytes) : mem_map(bytes);
+	return bytes < PLANE_MAP_MIN ? mem_zalloc(bytes) :
+		mem_map_huge(bytes);
 }
 
 static void plane_free(uint64_t *plane, size_t n_words)

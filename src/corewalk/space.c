@@ -65,6 +65,12 @@ void space_close(struct space *sp)
 	free(sp);
 }
 
+void space_forget(struct space *sp)
+{
+	if (sp->ops && sp->ops->forget)
+		sp->ops->forget(sp);
+}
+
 void space_warn(struct space *sp, const char *fmt, ...)
 {
 	char text[512];

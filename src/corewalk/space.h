@@ -197,6 +197,12 @@ void space_index(struct space *sp);
 /* Frees everything, the target's part by its own close. NULL is fine. */
 void space_close(struct space *sp);
 
+/*
+ * Give back the memory that bytes of a file take here; they are read again if
+ * they are looked at.  Any thread may call it, at any time.
+ */
+void space_forget(struct space *sp);
+
 /* A sentence about the input for the user; shown once on stderr. */
 void space_warn(struct space *sp, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

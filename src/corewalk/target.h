@@ -35,6 +35,8 @@ struct target_ops {
 	const char *kind;	/* as in space.kind */
 	/* Give back what open took: mappings, descriptors, space.priv. */
 	void (*close)(struct space *sp);
+	/* See space_forget(); NULL: there is nothing to do. */
+	void (*forget)(struct space *sp);
 };
 
 /* An ELF core file, plain or compressed (zstd, xz, lz4, gzip by content). */

@@ -44,9 +44,20 @@ static void close_core(struct space *sp)
 	free(core);
 }
 
+static void forget_core(struct space *sp)
+{
+	const struct core *core = sp->priv;
+
+	/* All are of files and only read. */
+	for (size_t i = 0; i < core->n_maps; i++)
+		madvise(core->maps[i].data, core->maps[i].size,
+			MADV_DONTNEED);
+}
+
 static const struct target_ops core_ops = {
 	.kind = "core",
 	.close = close_core,
+	.forget = forget_core,
 };
 
 static struct space *new_space(const char *path,

@@ -343,7 +343,7 @@ static void add_thread(struct image *m, uint32_t tid, const struct pool *p)
 	put(m, tp - 7 * m->W, p->arena);
 }
 
-static void image_start(struct image *m, unsigned shape)
+static void image_start_sized(struct image *m, unsigned shape, uint64_t size)
 {
 	const struct shape *k = &shapes[shape];
 	bool is64 = k->W == 8;
@@ -357,20 +357,25 @@ static void image_start(struct image *m, unsigned shape)
 	m->tls = is64 ? 0x7ffff7fb0000 : 0xf7fc0000;
 	target_mem_add(m->sp, m->libc, LIBC_SIZE, SEG_R | SEG_W, NULL,
 		       LIBC_SIZE, "/lib/libc.so.6");
-	target_mem_add(m->sp, m->heap_base, HEAP_SIZE, SEG_R | SEG_W, NULL,
-		       HEAP_SIZE, NULL);
+	target_mem_add(m->sp, m->heap_base, size, SEG_R | SEG_W, NULL, size,
+		       NULL);
 	target_mem_add(m->sp, m->tls, 0x8000, SEG_R | SEG_W, NULL, 0x8000,
 		       NULL);
 	m->mp = m->libc + 0x1000;
 	m->main = (struct pool){
 		.arena = m->libc + 0x1900,
 		.at = first_chunk(m, m->heap_base),
-		.end = m->heap_base + HEAP_SIZE,
+		.end = m->heap_base + size,
 	};
 	put_arena(m, m->main.arena, m->main.arena);
-	put_system_mem(m, m->main.arena, HEAP_SIZE);
+	put_system_mem(m, m->main.arena, size);
 	put_mp(m);
 	put_cache(m, &m->main);
+}
+
+static inline void image_start(struct image *m, unsigned shape)
+{
+	image_start_sized(m, shape, HEAP_SIZE);
 }
 
 static uint64_t heap_max(const struct image *m)
