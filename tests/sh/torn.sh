@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Processes whose threads take and free blocks at full speed under tcmalloc and
-# jemalloc: stopped, or read while they run, the walk ends, rows add up, and
-# what was read while it ran says so.
+# Processes whose threads take and free blocks at full speed under tcmalloc,
+# jemalloc and google/tcmalloc: stopped, or read while they run, the walk ends,
+# rows add up, and what was read while it ran says so.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/preloaded"
+. "$SRC/tests/sh/workerd"
 
 cd "$TMP"
 command -v jq >/dev/null || skip_all "no jq"
@@ -42,7 +43,7 @@ look() {
 }
 looks() {
 	name=$1
-	LD_PRELOAD=$2 ./churns >ready &
+	LD_PRELOAD=$2 INSIDE='' "$program" >ready &
 	pid=$!
 	while [ -e "/proc/$pid" ] && ! grep -q ready ready; do
 		sleep 0.05
@@ -59,7 +60,7 @@ looks() {
 	return $result
 }
 ./churns >ready &
-pid=$!
+pid=$! program=./churns
 "$HEAPCORE" analyze -q -p "$pid" >may 2>&1
 may=$?
 kill -KILL "$pid"
@@ -72,4 +73,15 @@ for pair in tcmalloc:libtcmalloc_minimal.so.4 jemalloc:libjemalloc.so.2; do
 	ok "${pair%:*}, stopped" looks "${pair%:*}" "$path" false
 	ok "${pair%:*}, running" looks "${pair%:*}" "$path" true --no-stop
 done
+if [ "$may" = 2 ] || ! have_workerd 1.20261117.1; then
+	skip "gtcmalloc" "no workerd of npm, or processes cannot be read"
+	finish
+fi
+$CC -O1 -shared -fPIC -Dmain=inside_main -o churns.so \
+	"$SRC/tests/truth/churns.c" "$SRC/tests/truth/inside.c" -pthread -ldl
+# Its slabs, not thread caches.
+export GLIBC_TUNABLES=glibc.pthread.rseq=0
+program=$workerd
+ok "gtcmalloc, stopped" looks gtcmalloc "$TMP/churns.so" false
+ok "gtcmalloc, running" looks gtcmalloc "$TMP/churns.so" true --no-stop
 finish
