@@ -23,10 +23,11 @@ const struct option common_options[COMMON_OPTIONS] = {
 	  OPTION_FLAG, offsetof(struct common, force) },
 	{ 0, "json", NULL, "one JSON document instead of text", OPTION_FLAG,
 	  offsetof(struct common, json) },
-	{ 0, "color", "WHEN", "auto, always or never; NO_COLOR is honoured",
+	{ 0, "color", "auto|always|never", "NO_COLOR is honoured",
 	  OPTION_VALUE, offsetof(struct common, color) },
-	{ 0, "progress", "HOW", "plain: a line for each phase on stderr",
-	  OPTION_VALUE, offsetof(struct common, progress) },
+	{ 0, "progress", "auto|plain",
+	  "plain: a line for each phase on stderr", OPTION_VALUE,
+	  offsetof(struct common, progress) },
 	{ 'q', "quiet", NULL, "no progress and no warnings", OPTION_FLAG,
 	  offsetof(struct common, quiet) },
 	{ 'h', "help", NULL, "this text", OPTION_FLAG,
@@ -278,7 +279,7 @@ static void help_option(struct out *out, const struct option *o)
 {
 	enum { HELP_COLUMN = 27 };
 	const char *line = o->help;
-	char left[64];
+	char left[80];
 	int n;
 
 	if (o->letter)

@@ -67,8 +67,9 @@ static const struct option block_options[] = {
 	  OPTION_VALUE, ARG(search) },
 	{ 0, "search-hex", "BYTES", "the same for bytes, as in '7f 45 4c 46'",
 	  OPTION_VALUE, ARG(search_hex) },
-	{ 0, "search-in", "WHAT", "blocks in use, all of the heap, or all:\n"
-	  "blocks, heap, all [blocks]", OPTION_VALUE, ARG(search_in) },
+	{ 0, "search-in", "blocks|heap|all",
+	  "blocks in use, the whole heap, or all [blocks]",
+	  OPTION_VALUE, ARG(search_in) },
 	{ 0, "limit", "N|all", "places that a search lists [1000]",
 	  OPTION_VALUE, ARG(limit) },
 	{ 0, "sample", "RATE", "what a sampler would see of the blocks at\n"

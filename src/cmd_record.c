@@ -54,7 +54,7 @@ static const struct option record_options[] = {
 	  OPTION_FLAG, COMMON(force) },
 	{ 0, "depth", "N", "frames to keep for an allocation [32]; 0: none",
 	  OPTION_VALUE, ARG(depth) },
-	{ 0, "unwind", "HOW", "cfi, or fp: only by frame pointers [cfi]",
+	{ 0, "unwind", "cfi|fp", "fp: only by frame pointers [cfi]",
 	  OPTION_VALUE, ARG(unwind) },
 	{ 0, "rate", "SIZE", "record a sample: one block every SIZE bytes",
 	  OPTION_VALUE, ARG(rate) },

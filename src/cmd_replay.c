@@ -39,29 +39,29 @@ static const struct option sampler_options[] = {
 	{ 0, "rate", "SIZE,...", "mean bytes between samples [512k], or of\n"
 	  "what --by counts [64k words, 1000]; 1 keeps\n"
 	  "all; several are compared", OPTION_VALUE, ARG(rate) },
-	{ 0, "by", "UNIT", "bytes, words or count: what the gap is\n"
-	  "counted in; words as OCaml's statmemprof does", OPTION_VALUE,
-	  ARG(by) },
-	{ 0, "estimator", "NAME", "ht, tcmalloc or statmemprof: what a\n"
-	  "sample stands for [ht]", OPTION_VALUE, ARG(estimator) },
+	{ 0, "by", "bytes|words|count", "what the gap is counted in; words\n"
+	  "as OCaml's statmemprof does", OPTION_VALUE, ARG(by) },
+	{ 0, "estimator", "ht|tcmalloc|statmemprof",
+	  "what a sample stands for [ht]", OPTION_VALUE, ARG(estimator) },
 	{ 0, "seed", "N", "seed of the generator [1]", OPTION_VALUE,
 	  ARG(seed) },
 	{ 0, "seeds", "N", "try each rate with so many seeds", OPTION_VALUE,
 	  ARG(seeds) },
-	{ 0, "streams", "OF", "thread or process: who has a generator of\n"
-	  "its own [thread]", OPTION_VALUE, ARG(streams) },
+	{ 0, "streams", "thread|process",
+	  "who has a generator of its own [thread]", OPTION_VALUE,
+	  ARG(streams) },
 };
 
 static const struct option metric_options[] = {
-	{ 0, "metric", "NAME", "peak, end, allocated, temporary or\n"
-	  "lifetime [peak]", OPTION_VALUE, ARG(metric) },
+	{ 0, "metric", "peak|end|allocated|temporary|lifetime",
+	  "what sites are ranked by [peak]", OPTION_VALUE, ARG(metric) },
 	{ 0, "at", "TIME", "the heap at this second instead of the peak",
 	  OPTION_VALUE, ARG(at) },
 	{ 0, "window", "T1..T2", "what is allocated between these seconds,\n"
 	  "as if a profiler ran from T1 to T2", OPTION_VALUE, ARG(window) },
 	{ 0, "growth", "T1..T2", "by site: what has come and gone between\n"
 	  "these seconds", OPTION_VALUE, ARG(growth) },
-	{ 0, "peak", "WHOSE", "own or exact: where estimates have their\n"
+	{ 0, "peak", "own|exact", "where estimates have their\n"
 	  "peak, at that of the estimated or of the\n"
 	  "exact curve [own]", OPTION_VALUE, ARG(peak) },
 	{ 0, "depth", "N|all", "frames per call site [1]", OPTION_VALUE,
@@ -89,7 +89,7 @@ static const struct option name_options[] = {
 static const struct option pause_options[] = {
 	{ 0, "pauses", "FILE", "pauses of a collector: JSON lines with start,\n"
 	  "duration, full", OPTION_VALUE, ARG(pauses) },
-	{ 0, "pause-unit", "UNIT", "of their times: s, ms, us or ns [s]",
+	{ 0, "pause-unit", "s|ms|us|ns", "of their times [s]",
 	  OPTION_VALUE, ARG(pause_unit) },
 	{ 0, "pause-start", "TIME", "second of the trace at their 0 [0]",
 	  OPTION_VALUE, ARG(pause_start) },

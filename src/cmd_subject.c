@@ -35,9 +35,8 @@ const struct option subject_file_options[SUBJECT_FILE_OPTIONS] = {
 	  SUBJECT(no_files) },
 	{ 0, "tmpdir", "DIR", "where a compressed core is unpacked\n"
 	  "[$TMPDIR or /tmp]", OPTION_VALUE, SUBJECT(tmpdir) },
-	{ 0, "allocator", "NAME", "do not guess: glibc, gtcmalloc,\n"
-	  "jemalloc, pymalloc, tcmalloc or zend", OPTION_VALUE,
-	  SUBJECT(allocator) },
+	{ 0, "allocator", "glibc|gtcmalloc|jemalloc|pymalloc|tcmalloc|zend",
+	  "do not guess", OPTION_VALUE, SUBJECT(allocator) },
 };
 
 void subject_args_fini(struct subject_args *a)

@@ -40,7 +40,7 @@ static void write_help(struct out *o)
 "Options that every command has:\n"
 "  -o, --output=FILE      write the report to FILE\n"
 "      --json             one JSON document instead of text\n"
-"      --color=WHEN       auto, always or never; NO_COLOR is honoured\n"
+"      --color=auto|always|never  NO_COLOR is honoured\n"
 "  -q, --quiet            no progress and no warnings\n"
 "  -h, --help             this text; after a command, that command's options\n"
 "  -V, --version          version and licence\n"
