@@ -8,7 +8,10 @@
 
 #include "base/rand.h"
 
-enum { SIZE = 40 << 20, PIECE = 4 << 20, SMALL = 600000, MAX_TRUTH = SIZE / 32 };
+enum {
+	SIZE = 40 << 20, PIECE = 4 << 20, SMALL = 600000,
+	MAX_TRUTH = SIZE / 32,
+};
 
 struct truth {
 	struct image m;
