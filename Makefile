@@ -6,7 +6,7 @@ srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
 BASE = err mem str num rand temp file demangle progress confine
-COREWALK = elf space pages own module symbol debug lines \
+COREWALK = elf space pages own module symbol inflate debug_unpack debug lines \
 	cfi_read cfi_run cfi_expr cfi unwind \
 	dwarf_names dwarf_index dwarf_types dwarf_classes dwarf_locals module_file \
 	unpack core_fault core_kind core_note core_file core_runs target_core \

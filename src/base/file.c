@@ -56,6 +56,27 @@ bool file_map(const char *path, struct file_bytes *ret)
 	return true;
 }
 
+bool file_extend(struct file_bytes *bytes, uint64_t size)
+{
+	uint64_t old = room_of(bytes->size);
+	uint8_t *room = size < SIZE_MAX / 2 ?
+		mmap(NULL, room_of(size), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+
+	if (room == MAP_FAILED)
+		return false;
+	/* Only the file's own pages: zeros are there already. */
+	if (mremap(bytes->data, bytes->size, bytes->size,
+		   MREMAP_MAYMOVE | MREMAP_FIXED, room) == MAP_FAILED) {
+		munmap(room, room_of(size));
+		return false;
+	}
+	munmap(bytes->data, old);
+	madvise(room, room_of(size), MADV_HUGEPAGE);
+	*bytes = (struct file_bytes){ room, size };
+	return true;
+}
+
 void file_unmap(struct file_bytes *bytes)
 {
 	if (bytes->data)

@@ -25,6 +25,11 @@ int file_open_plain(const char *path, uint64_t *ret_size);
  * off to where they end.  False if file_open_plain() or the kernel refuses.
  */
 bool file_map(const char *path, struct file_bytes *ret);
+/*
+ * Makes them size bytes, which is more, by bytes that are zeros if they are
+ * behind the file's last page.  They move.  False if that cannot be had.
+ */
+bool file_extend(struct file_bytes *bytes, uint64_t size);
 void file_unmap(struct file_bytes *bytes);
 
 #endif

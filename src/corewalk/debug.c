@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "corewalk/debug_unpack.h"
 #include "corewalk/module.h"
 
 enum {
@@ -96,6 +97,14 @@ static bool open_file(char *path, struct debug_file *ret)
 	}
 	close_file(&f);
 	return false;
+}
+
+/* What was borrowed of it, is no longer valid. */
+static void unpack_file(struct debug_file *f)
+{
+	elf_end(f->elf);
+	(void)debug_unpack(&f->bytes);
+	f->elf = elf_memory((char *)f->bytes.data, f->bytes.size);
 }
 
 static struct id id_of(Elf *elf)
@@ -310,8 +319,10 @@ static bool open_alt(struct debug *d, struct slot *s, Dwarf *dwarf)
 			  mem_printf("%.*s%s",
 				     (int)(module_base_name(path) - path),
 				     path, name), id, NULL, &s->alt));
-	if (found && has_info(d, &s->alt))
+	if (found && has_info(d, &s->alt)) {
+		unpack_file(&s->alt);
 		s->alt_dwarf = dwarf_begin_elf(s->alt.elf, DWARF_C_READ, NULL);
+	}
 	if (!s->alt_dwarf) {
 		find(d, "%s: needs %s, which was not found: not used", path,
 		     name ? name : "another file");
@@ -322,7 +333,7 @@ static bool open_alt(struct debug *d, struct slot *s, Dwarf *dwarf)
 }
 
 /*
- * libdw decompresses all sections at once.  What tells where variables are, and
+ * All sections are unpacked at once.  What tells where variables are, and
  * macros, is not asked for by those who only want names and lines.
  */
 static void hide_sections(Elf *elf)
@@ -353,13 +364,15 @@ static void hide_sections(Elf *elf)
 }
 
 /* f has debug information. */
-static void open_dwarf(struct debug *d, struct slot *s,
-		       const struct debug_file *f)
+static void open_dwarf(struct debug *d, struct slot *s, struct debug_file *f)
 {
 	Dwarf *dwarf;
 
 	if (!s->is.module)
 		hide_sections(f->elf);
+	unpack_file(f);
+	if (f == &s->own)
+		s->is.elf = f->elf;
 	dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
 	s->is.debug_elf = f->elf;
 	s->is.debug_path = f->path;

@@ -179,6 +179,36 @@ if command -v objcopy >/dev/null; then
 	objcopy --strip-all --add-gnu-debuglink="debug$PWD/prog.debug" prog
 	ok "a file of its own" is "$(sites --debug-dir="$PWD/debug")" \
 		"app::get  prog.cc:$here"
+	packed=debug$PWD/prog.debug
+	objcopy --compress-debug-sections=zlib "$packed"
+	ok "one that is compressed" is "$(sites --debug-dir="$PWD/debug")" \
+		"app::get  prog.cc:$here"
+	# By build id, since what is damaged has another checksum.
+	id=$(LC_ALL=C readelf -n prog | sed -n 's/.*Build ID: //p')
+	by_id=ids/.build-id/${id%"${id#??}"}
+	mkdir -p "$by_id"
+	cp "$packed" "$by_id/${id#??}.debug"
+	# Bytes of the stream of .debug_info: no name, or the right one.
+	damaged() {
+		at=$((0x$(readelf -SW "$packed" | sed -n \
+			's/.* \.debug_info *[A-Z]* *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')))
+		for i in 3 26 60 200 500 900; do
+			cp "$packed" "$by_id/${id#??}.debug"
+			printf '\251' | dd of="$by_id/${id#??}.debug" bs=1 \
+				seek=$((at + i)) conv=notrunc 2>err
+			case $(sites --debug-dir="$PWD/ids") in
+			"app::get  prog.cc:$here" | prog+0x*) ;;
+			*) return 1 ;;
+			esac
+		done
+		cp "$packed" "$by_id/${id#??}.debug"
+		is "$(sites --debug-dir="$PWD/ids")" "app::get  prog.cc:$here"
+	}
+	if [ "$id" ]; then
+		ok "damaged, it names nothing else" damaged
+	else
+		skip "damaged, it names nothing else" "no build id"
+	fi
 	ok "no names at all" sh -c '"$HEAPCORE" replay --rate=1 --only=sites \
 		--json prog.trace | grep -q "\"site\": \"prog+0x"'
 	mkdir -p "root$PWD"
