@@ -384,16 +384,16 @@ static void print_safe(const char *text, size_t n, bool base)
 static void print_hint(const char *text, bool base)
 {
 	struct out out;
-	struct err ignored;
-	struct str s;
+	struct str s, lines;
 
 	str_init(&s);
+	str_init(&lines);
 	add_safe(&s, text, strlen(text), base);
-	fflush(stderr);
-	out_open_fd(&out, STDERR_FILENO);
+	out_open_text(&out, &lines);
 	text_write_wrapped(&out, s.text, s.len, "  ", "  ");
-	/* There is nowhere to say it. */
-	(void)!out_close(&out, &ignored);
+	out_close_text(&out);
+	fwrite(lines.text, 1, lines.len, stderr);
+	str_fini(&lines);
 	str_fini(&s);
 }
 

@@ -2,6 +2,7 @@
 /*
  * heapcore analyze: open the core, walk its heaps, ask the questions, print.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -521,12 +522,31 @@ static bool condition_holds(const struct run *run)
 	return conditions_hold(&run->conditions, totals);
 }
 
+/* Lists and CSV have no room for a sentence about what is missing. */
+static bool is_complete(const struct run *run)
+{
+	const struct args *a = &run->args;
+	const char *path = run->subject.sp->path;
+	bool complete, redact = run->options.redact;
+	struct str why;
+
+	str_init(&why);
+	complete = report_complete(&run->subject.input, &why);
+	if (!complete && !a->common.quiet &&
+	    (a->blocks || run->options.format == REPORT_CSV))
+		fprintf(stderr, "heapcore: %s: incomplete (status 3): %s\n",
+			path && !redact ? path : "the target", why.text);
+	str_fini(&why);
+	return complete;
+}
+
 static int status_of(const struct run *run)
 {
+	bool complete = is_complete(run);
+
 	if (condition_holds(run))
 		return STATUS_CONDITION;
-	return report_complete(&run->subject.input) ? STATUS_COMPLETE
-					    : STATUS_INCOMPLETE;
+	return complete ? STATUS_COMPLETE : STATUS_INCOMPLETE;
 }
 
 /* The profile, and the files that are made of it. */

@@ -100,7 +100,7 @@ struct watch {
 	struct look_line first, last;	/* that were read */
 	bool any;			/* there are such */
 	double pause_max, pause_sum;
-	bool incomplete;
+	struct str incomplete;	/* why the last look that was so is */
 };
 
 /* ---- the command line ---- */
@@ -244,6 +244,18 @@ static void warn_once(struct watch *w, const struct subject *s,
 		cmd_fail(err);
 }
 
+static void note_incomplete(struct watch *w, const struct report_input *in)
+{
+	struct str why;
+
+	str_init(&why);
+	if (!report_complete(in, &why)) {
+		str_clear(&w->incomplete);
+		str_add(&w->incomplete, why.text, why.len);
+	}
+	str_fini(&why);
+}
+
 static bool look(struct watch *w, struct look_line *ret, struct err *err)
 {
 	struct look_line l = { .read = false };
@@ -266,7 +278,7 @@ static bool look(struct watch *w, struct look_line *ret, struct err *err)
 		subject_where(&s, &w->progress);
 		if (s.input.heap_found)
 			take_heap(&l, &s);
-		w->incomplete |= !report_complete(&s.input);
+		note_incomplete(w, &s.input);
 	}
 	progress_phase(&w->progress, NULL);
 	subject_fini(&s);
@@ -594,7 +606,10 @@ static int watch_process(struct watch *w, struct err *err)
 		return cmd_fail(err);
 	if (why == WHY_GONE)
 		fprintf(stderr, "heapcore: process %u: has ended\n", w->pid);
-	return why == WHY_GONE || w->incomplete || w->n_failed
+	if (w->incomplete.len && !w->args.common.quiet)
+		fprintf(stderr, "heapcore: process %u: incomplete (status 3): "
+			"%s\n", w->pid, w->incomplete.text);
+	return why == WHY_GONE || w->incomplete.len || w->n_failed
 		? STATUS_INCOMPLETE : STATUS_COMPLETE;
 }
 
@@ -602,6 +617,7 @@ static void watch_fini(struct watch *w)
 {
 	table_fini(&w->table);
 	str_fini(&w->program);
+	str_fini(&w->incomplete);
 	if (w->pid_fd >= 0)
 		close(w->pid_fd);
 	if (w->signal_fd >= 0)
@@ -630,6 +646,7 @@ static int watch(const struct command *self, int argc, char **argv)
 	int status;
 
 	str_init(&w.program);
+	str_init(&w.incomplete);
 	table_init(&w.table, "watch", "", line_columns, L_COLUMNS);
 	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
 		status = cmd_usage(self, &err);

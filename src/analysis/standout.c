@@ -217,6 +217,20 @@ static void rule_undecoded(struct judge *j)
 			     size(bytes).text);
 }
 
+/* What makes the report incomplete although every byte was decoded. */
+static void rule_unread(struct judge *j)
+{
+	const struct heap *h = j->in->heap;
+
+	for (size_t i = 0; i < h->n_notes; i++)
+		if (h->notes[i].grave && !h->notes[i].skipped_bytes) {
+			standout_add(j->s, "unread", UINT64_MAX - 3,
+				     "Not all of the heap could be read: %s.",
+				     h->notes[i].text);
+			return;
+		}
+}
+
 static void rule_trimmable(struct judge *j)
 {
 	const struct fragment *f = j->in->fragment;
@@ -757,10 +771,10 @@ static void say_nothing(struct judge *j)
 void standout_init(struct standout *s, const struct standout_input *in)
 {
 	static void (*const rules[])(struct judge *) = {
-		rule_damage, rule_undecoded, rule_trimmable, rule_release,
-		rule_pinned, rule_runtime, rule_anonymous, rule_cached,
-		rule_arenas, rule_stacks, rule_data, rule_untouched,
-		rule_swapped, rule_one_size,
+		rule_damage, rule_undecoded, rule_unread, rule_trimmable,
+		rule_release, rule_pinned, rule_runtime, rule_anonymous,
+		rule_cached, rule_arenas, rule_stacks, rule_data,
+		rule_untouched, rule_swapped, rule_one_size,
 	};
 	struct judge j = { .s = s, .in = in, .total = in->where->total.stored };
 

@@ -343,7 +343,10 @@ void heap_note(struct heap *h, const char *code, uint32_t arena, vaddr addr,
 
 /* The note just made does not affect accounting. */
 void heap_note_is_minor(struct heap *h);
-/* The report is not complete because of it, although all bytes are decoded. */
+/*
+ * The report is not complete because of it, although all bytes are decoded; its
+ * text quotes nothing of the process, for it is in redacted reports too.
+ */
 void heap_note_is_grave(struct heap *h);
 
 /*

@@ -687,12 +687,24 @@ static void add_more(struct report *r, const struct compare *c)
 	str_addc(&r->more, '\n');
 }
 
+/* What status 3 stands for, but for the notes, which are on stderr. */
+static void say_incomplete(struct str *s, const struct compare *c)
+{
+	bool old = !c->side[0]->complete, new = !c->side[1]->complete;
+
+	if (old || new)
+		str_printf(s, "%s: heapcore analyze says why.", old && new ?
+			   "both reports are" : old ? "the old report is" :
+			   "the new report is");
+}
+
 bool compare_build(struct report *r, const struct compare *c, struct err *err)
 {
 	head_side(r, c, 0);
 	head_side(r, c, 1);
 	add_more(r, c);
 	r->complete = c->complete;
+	say_incomplete(&r->incomplete, c);
 	for (unsigned i = 0; i < DIFF_SECTIONS; i++)
 		if (report_wants(r->options, i) &&
 		    (can_build(c, i) || report_is_only(r->options, i)))

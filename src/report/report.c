@@ -158,6 +158,7 @@ void report_init(struct report *r, const struct report_options *options)
 	for (size_t i = 0; i < countof(r->head); i++)
 		str_init(&r->head[i]);
 	str_init(&r->more);
+	str_init(&r->incomplete);
 }
 
 void report_fini(struct report *r)
@@ -165,6 +166,7 @@ void report_fini(struct report *r)
 	for (size_t i = 0; i < countof(r->head); i++)
 		str_fini(&r->head[i]);
 	str_fini(&r->more);
+	str_fini(&r->incomplete);
 	for (size_t i = 0; i < r->n_tables; i++)
 		table_fini(&r->tables[i]);
 }
@@ -289,27 +291,6 @@ static void head_rss(struct report *r, const struct report_input *in)
 	num_format_size(size, own->swapped);
 	if (own->swapped)
 		str_printf(s, "; and %s in swap", size);
-}
-
-bool report_complete(const struct report_input *in)
-{
-	const struct space *sp = in->sp;
-	const struct where_amount *row = in->where->row;
-	int64_t off;
-
-	if (row[WHERE_UNDECODED].bytes || sum_heap(in->heap).undecoded)
-		return false;
-	if (count_missing(sp) || sp->core_size < sp->core_wanted ||
-	    sp->damaged || in->reach_refused || in->census_refused ||
-	    (in->search && in->search->gave_up))
-		return false;
-	if (!where_check(in->where, &off) ||
-	    (!in->heap_found && row[WHERE_ANONYMOUS].bytes))
-		return false;
-	for (size_t i = 0; i < in->heap->n_notes; i++)
-		if (in->heap->notes[i].grave)
-			return false;
-	return true;
 }
 
 bool report_single_section(const struct report_options *options,
@@ -491,7 +472,7 @@ bool report_build(struct report *r, const struct report_input *in,
 	head_rss(r, in);
 	if (in->sp->path)
 		add_more(&r->more, in);
-	r->complete = report_complete(in);
+	r->complete = report_complete(in, &r->incomplete);
 	for (unsigned i = 0; i < SECTIONS; i++)
 		if (report_wants(r->options, i))
 			builders[i](r, in);
@@ -530,6 +511,11 @@ static void write_text(const struct report *r, struct out *o)
 	if (!r->n_tables && report_single_section(r->options, &section))
 		out_printf(o, "\nNothing: there is no %s in it.\n",
 			   r->options->kind->sections[section].word);
+	if (r->incomplete.len) {
+		out_addc(o, '\n');
+		text_write_wrapped(o, r->incomplete.text, r->incomplete.len,
+				   "Incomplete (status 3): ", "  ");
+	}
 	if (is_default(r->options) && !r->options->redact && r->more.len)
 		out_add(o, r->more.text, r->more.len);
 }
@@ -539,6 +525,10 @@ static void write_json(const struct report *r, struct out *o)
 	out_printf(o, "{\n  \"schema\": \"%s\",\n  \"heapcore\": \"%s\",\n"
 		   "  \"complete\": %s", r->options->kind->schema, VERSION,
 		   r->complete ? "true" : "false");
+	if (r->incomplete.len) {
+		out_adds(o, ",\n  \"incomplete\": ");
+		json_write_string(o, r->incomplete.text, r->incomplete.len);
+	}
 	for (size_t i = 0; i < r->n_tables; i++) {
 		const struct table *t = &r->tables[i];
 

@@ -177,6 +177,7 @@ struct report {
 	struct str head[2];	/* the first two lines, of any length */
 	struct str more;	/* the last lines: commands to go on with */
 	bool complete;
+	struct str incomplete;	/* a sentence that says why not; or empty */
 	struct table tables[REPORT_TABLES];
 	unsigned section[REPORT_TABLES];	/* of each table */
 	size_t n_tables;
@@ -220,8 +221,8 @@ void report_totals(const struct report_input *in, struct cell *ret);
 /*
  * Nothing is missing of what the report speaks of: memory that the writer of
  * the core left out or that was cut off, bytes that no walker could decode,
- * a sum that is off.
+ * a sum that is off.  Else *ret says what, in a sentence.
  */
-bool report_complete(const struct report_input *in);
+bool report_complete(const struct report_input *in, struct str *ret);
 
 #endif

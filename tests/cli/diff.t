@@ -116,6 +116,8 @@ $ heapcore diff --only=arenas a b
 | ARENAS                     old       new    change    in use      free
 |   \x1b[31m                   5         -        -5        -5         0
 |   total                      5         -        -5        -5         0
+|
+| Incomplete (status 3): both reports are: heapcore analyze says why.
 ! heapcore: a: it has no totals: these are not compared
 ! heapcore: a: it has no rows of where: these are not compared
 ! heapcore: a: it has no size classes: these are not compared

@@ -70,6 +70,28 @@ ok "one that does not: 0" is 0 analyze --fail-if='used>100M' core
 ok "one of several" is 1 analyze --fail-if='used>100M' \
 	--fail-if='free_share>1%' core
 ok "damaged: 3" is 3 analyze bad
+# Behind a hint too: this core's file is cut off, and stderr has warned of it.
+cut=$SRC/tests/cores/truncated/core.xz
+reason() {
+	where=$1 what=$2
+	shift 2
+	is 3 "$HEAPCORE" "$@" && tr '\n' ' ' <"$where" | tr -s ' ' |
+		grep -q "$what.*mappings are not in the file" && return
+	cat out err
+	return 1
+}
+ok "3 has a reason" reason out 'Incomplete (status 3): ' analyze "$cut"
+ok "3 of one section" reason out 'Incomplete (status 3): ' analyze \
+	--only=where "$cut"
+ok "3 as JSON" reason out '"incomplete": "' analyze --json "$cut"
+ok "3 as CSV" reason err 'incomplete (status 3): ' analyze --csv \
+	--only=where "$cut"
+ok "3 of a list" reason err 'incomplete (status 3): ' analyze --blocks "$cut"
+differs() {
+	is 3 "$HEAPCORE" diff -q core "$cut" &&
+		grep -qF "Incomplete (status 3): the new report is: " out
+}
+ok "3 of a difference" differs
 ok "1 beats 3" is 1 analyze --fail-if='undecoded>0' bad
 ok "findings count" is 1 analyze --fail-if='findings>0' bad
 ok "conditions work with --blocks" is 1 analyze --blocks \

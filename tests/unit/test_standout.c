@@ -366,6 +366,27 @@ TEST(order_and_number)
 	end(&w);
 }
 
+/* As when libc's main arena was overwritten: bytes are decoded, lists lost. */
+TEST(a_grave_note)
+{
+	struct heap_note notes[2] = {
+		{ .code = "minor", .text = (char[]){ "a note" } },
+		{ .code = "lost", .text = (char[]){ "the arena is lost" },
+		  .grave = true },
+	};
+	struct world w;
+
+	begin(&w);
+	w.heap.notes = notes;
+	w.heap.n_notes = 2;
+	finish(&w);
+	CHECK_U64(w.s.n_items, 1);
+	CHECK_STR(w.s.item[0].rule, "unread");
+	CHECK_STR(w.s.item[0].text, "Not all of the heap could be read: the "
+		  "arena is lost.");
+	end(&w);
+}
+
 TEST(blocks_never_touched)
 {
 	struct world w;
