@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/retain.h"
+#include "analysis/retain_in.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,28 +9,10 @@
 /* An accumulation has at least such a part of all. */
 enum { TOP_PART = 1000 };
 
-struct builder {
-	struct retain *r;
-	const struct graph *g;
-	struct refs_names *names;
-	/* Rows of the groups; owned. */
-	uint32_t *off;
-	size_t n_off, cap_off;
-	uint32_t *dst;
-	size_t n_dst, cap_dst;
-	size_t n_first;		/* groups of variables and mappings */
-	struct symbol symbol;	/* the one of the last word */
-	/* By place; owned. */
-	struct dominate tree;
-	uint64_t *bytes, *largest;
-	uint32_t *blocks;
-	uint32_t *size;		/* owned; by number, in granules */
-};
-
 /* ---- groups ---- */
 
-static void new_group(struct builder *b, enum root_kind kind, vaddr addr,
-		      uint32_t thread)
+static void new_group(struct retain_builder *b, enum root_kind kind,
+		      vaddr addr, uint32_t thread)
 {
 	MEM_PUSH(b->r->groups, b->r->n_groups, b->r->cap_groups) =
 		(struct retain_group){
@@ -39,7 +21,7 @@ static void new_group(struct builder *b, enum root_kind kind, vaddr addr,
 	MEM_PUSH(b->off, b->n_off, b->cap_off) = (uint32_t)b->n_dst;
 }
 
-static void add_row(struct builder *b, uint32_t node)
+static void add_row(struct retain_builder *b, uint32_t node)
 {
 	const struct graph *g = b->g;
 
@@ -47,33 +29,37 @@ static void add_row(struct builder *b, uint32_t node)
 		MEM_PUSH(b->dst, b->n_dst, b->cap_dst) = g->dst[e];
 }
 
-/* The variable that the word at addr is of, or the word itself. */
-static vaddr variable_of(struct builder *b, vaddr addr)
+/* The variable that the word at addr is of; false: it has no symbol. */
+static bool variable_of(struct retain_builder *b, vaddr addr, vaddr *ret)
 {
 	const struct symbol *s = &b->symbol;
+	bool found = s->size && addr - s->start < s->size;
 
-	if (s->size && addr - s->start < s->size)
-		return s->start;
-	b->symbol = (struct symbol){ .size = 0 };
-	if (symbols_find(b->names->symbols, addr, &b->symbol))
-		return s->start;
-	return addr;
+	if (!found) {
+		b->symbol = (struct symbol){ .size = 0 };
+		found = symbols_find(b->names->symbols, addr, &b->symbol);
+	}
+	*ret = found ? s->start : addr;
+	return found;
 }
 
 /* A word of a module that refers to a block: edge e of its root. */
-static void add_variable(struct builder *b, vaddr word, uint32_t e)
+static void add_variable(struct retain_builder *b, vaddr word, uint32_t e)
 {
 	struct retain *r = b->r;
-	vaddr addr = variable_of(b, word);
+	vaddr addr;
+	bool known = variable_of(b, word, &addr);
 
 	if (!r->n_groups || r->groups[r->n_groups - 1].kind != ROOT_DATA ||
-	    r->groups[r->n_groups - 1].addr != addr)
+	    r->groups[r->n_groups - 1].addr != addr) {
 		new_group(b, ROOT_DATA, addr, WHERE_NO_THREAD);
+		r->groups[r->n_groups - 1].words = !known;
+	}
 	MEM_PUSH(b->dst, b->n_dst, b->cap_dst) = b->g->dst[e];
 }
 
 /* The root's words in the order of its edges. */
-static void add_variables(struct builder *b, const struct root *root,
+static void add_variables(struct retain_builder *b, const struct root *root,
 			  uint32_t node)
 {
 	const struct graph *g = b->g;
@@ -86,7 +72,7 @@ static void add_variables(struct builder *b, const struct root *root,
 			add_variable(b, at, e++);
 }
 
-static void add_lasting(struct builder *b)
+static void add_lasting(struct retain_builder *b)
 {
 	const struct graph *g = b->g;
 
@@ -121,7 +107,7 @@ static int by_thread(const void *a, const void *b)
 	return (x->node > y->node) - (x->node < y->node);
 }
 
-static void add_threads(struct builder *b)
+static void add_threads(struct retain_builder *b)
 {
 	const struct graph *g = b->g;
 	struct of_thread *list = NULL;
@@ -148,7 +134,7 @@ static void add_threads(struct builder *b)
 /* ---- sizes ---- */
 
 /* Chunk sizes in granules, cut off at 2^32 of them: 64 GB. */
-static void find_sizes(struct builder *b)
+static void find_sizes(struct retain_builder *b)
 {
 	const struct index *ix = &b->g->ix;
 	size_t cursor = 0;
@@ -175,7 +161,7 @@ static void find_sizes(struct builder *b)
 	}
 }
 
-static uint64_t size_of(const struct builder *b, uint32_t place)
+static uint64_t size_of(const struct retain_builder *b, uint32_t place)
 {
 	uint32_t node = b->tree.places[place].node;
 
@@ -184,13 +170,13 @@ static uint64_t size_of(const struct builder *b, uint32_t place)
 	return (uint64_t)b->size[node] << b->g->ix.shift;
 }
 
-static size_t tree_bytes(const struct builder *b, size_t size)
+static size_t tree_bytes(const struct retain_builder *b, size_t size)
 {
 	return ((size_t)b->tree.n + 1) * size;
 }
 
 /* A dominator has a lower place: from the last one on, all is added up. */
-static void add_up(struct builder *b)
+static void add_up(struct retain_builder *b)
 {
 	b->bytes = mem_map(tree_bytes(b, sizeof(*b->bytes)));
 	b->largest = mem_map(tree_bytes(b, sizeof(*b->largest)));
@@ -209,12 +195,12 @@ static void add_up(struct builder *b)
 
 /* ---- results ---- */
 
-static uint64_t drop_of(const struct builder *b, uint32_t place)
+static uint64_t drop_of(const struct retain_builder *b, uint32_t place)
 {
 	return b->bytes[place] - b->largest[place];
 }
 
-static uint32_t group_above(const struct builder *b, uint32_t place)
+static uint32_t group_above(const struct retain_builder *b, uint32_t place)
 {
 	while (place && !(b->tree.places[place].node & DOMINATE_GROUP))
 		place = b->tree.places[place].dominator;
@@ -222,8 +208,38 @@ static uint32_t group_above(const struct builder *b, uint32_t place)
 		     : RETAIN_SEVERAL;
 }
 
+/* What at least two groups lead to is too little if no list shows it. */
+static bool matters(const struct retain_builder *b)
+{
+	uint64_t of_one = 0;
+
+	for (uint32_t p = 1; p < b->tree.n; p++)
+		if (b->tree.places[p].node & DOMINATE_GROUP)
+			of_one += b->bytes[p];
+	return b->bytes[0] - of_one > b->bytes[0] / TOP_PART;
+}
+
+static struct retain_block top_block(const struct retain_builder *b,
+				     uint32_t place)
+{
+	uint32_t block = b->tree.places[place].node;
+	struct retain_block ret = {
+		.block = block,
+		.addr = index_addr(&b->g->ix, block),
+		.size = size_of(b, place),
+		.retained = { b->blocks[place], b->bytes[place] },
+		.group = { group_above(b, place), RETAIN_SEVERAL },
+	};
+
+	if (ret.group[0] == RETAIN_SEVERAL && b->near[0]) {
+		ret.group[0] = b->near[0][block] - 1;
+		ret.group[1] = b->near[1][block] - 1;
+	}
+	return ret;
+}
+
 /* Places of the blocks with the largest drops, the largest first. */
-static void find_top(struct builder *b)
+static void find_top(struct retain_builder *b)
 {
 	struct retain *r = b->r;
 	uint32_t top[RETAIN_BLOCKS];
@@ -247,18 +263,11 @@ static void find_top(struct builder *b)
 		top[at] = p;
 	}
 	for (size_t i = 0; i < n; i++)
-		r->top[i] = (struct retain_block){
-			.block = b->tree.places[top[i]].node,
-			.addr = index_addr(&b->g->ix,
-					   b->tree.places[top[i]].node),
-			.size = size_of(b, top[i]),
-			.retained = { b->blocks[top[i]], b->bytes[top[i]] },
-			.group = group_above(b, top[i]),
-		};
+		r->top[i] = top_block(b, top[i]);
 	r->n_top = n;
 }
 
-static void share_out(struct builder *b)
+static void share_out(struct retain_builder *b)
 {
 	struct retain *r = b->r;
 
@@ -302,6 +311,13 @@ static int by_bytes(const void *a, const void *b)
 	return (x->was > y->was) - (x->was < y->was);
 }
 
+static void renumber(uint32_t group[2], const uint32_t *now)
+{
+	for (int i = 0; i < 2; i++)
+		if (group[i] != RETAIN_SEVERAL)
+			group[i] = now[group[i]];
+}
+
 /* Largest first; the blocks' groups are renumbered. */
 static void rank_groups(struct retain *r)
 {
@@ -317,8 +333,9 @@ static void rank_groups(struct retain *r)
 		now[list[i].was] = (uint32_t)i;
 	}
 	for (size_t i = 0; i < r->n_top; i++)
-		if (r->top[i].group != RETAIN_SEVERAL)
-			r->top[i].group = now[r->top[i].group];
+		renumber(r->top[i].group, now);
+	for (size_t i = 0; i < r->n_shared; i++)
+		renumber(r->shared[i].group, now);
 	for (uint32_t i = 0; i <= r->g->ix.n; i++)
 		if (r->dominator[i] & RETAIN_GROUP)
 			r->dominator[i] = RETAIN_GROUP |
@@ -327,44 +344,60 @@ static void rank_groups(struct retain *r)
 	free(now);
 }
 
-static void find_tree(struct builder *b)
+static void find_tree(struct retain_builder *b)
 {
 	const struct graph *g = b->g;
 	struct dominate_graph dg = {
 		.n = g->ix.n, .off = g->off, .dst = g->dst,
 		.skip = GRAPH_WEAK | GRAPH_SPARE,
+		.n_groups = (uint32_t)b->r->n_groups,
+		.n_first = (uint32_t)b->n_first,
+		.group_off = b->off,
+		.group_dst = b->dst,
 	};
 
-	add_lasting(b);
-	add_threads(b);
-	MEM_PUSH(b->off, b->n_off, b->cap_off) = (uint32_t)b->n_dst;
-	dg.n_groups = (uint32_t)b->r->n_groups;
-	dg.n_first = (uint32_t)b->n_first;
-	dg.group_off = b->off;
-	dg.group_dst = b->dst;
 	dominate_init(&b->tree, &dg);
-	free(b->off);
-	free(b->dst);
+	add_up(b);
+}
+
+static void drop_tree(struct retain_builder *b)
+{
+	mem_unmap(b->bytes, tree_bytes(b, sizeof(*b->bytes)));
+	mem_unmap(b->largest, tree_bytes(b, sizeof(*b->largest)));
+	mem_unmap(b->blocks, tree_bytes(b, sizeof(*b->blocks)));
+	dominate_fini(&b->tree);
 }
 
 void retain_init(struct retain *r, const struct graph *g,
 		 struct refs_names *names, struct progress *progress)
 {
-	struct builder b = { .r = r, .g = g, .names = names };
+	struct retain_builder b = { .r = r, .g = g, .names = names };
+	size_t by_number = ((size_t)g->ix.n + 1) * sizeof(uint32_t);
 
 	progress_phase(progress, "finding who keeps how much");
 	*r = (struct retain){ .g = g };
-	find_tree(&b);
+	add_lasting(&b);
+	add_threads(&b);
+	MEM_PUSH(b.off, b.n_off, b.cap_off) = (uint32_t)b.n_dst;
 	find_sizes(&b);
-	add_up(&b);
+	find_tree(&b);
+	if (matters(&b) && retain_join(&b)) {
+		drop_tree(&b);
+		find_tree(&b);
+	}
+	if (matters(&b))
+		retain_find_near(&b);
 	find_top(&b);
 	share_out(&b);
+	if (b.near[0])
+		retain_find_shared(&b);
 	rank_groups(r);
-	mem_unmap(b.size, ((size_t)g->ix.n + 1) * sizeof(*b.size));
-	mem_unmap(b.bytes, tree_bytes(&b, sizeof(*b.bytes)));
-	mem_unmap(b.largest, tree_bytes(&b, sizeof(*b.largest)));
-	mem_unmap(b.blocks, tree_bytes(&b, sizeof(*b.blocks)));
-	dominate_fini(&b.tree);
+	drop_tree(&b);
+	mem_unmap(b.size, by_number);
+	for (int i = 0; i < 2 && b.near[i]; i++)
+		mem_unmap(b.near[i], by_number);
+	free(b.off);
+	free(b.dst);
 }
 
 void retain_fini(struct retain *r)

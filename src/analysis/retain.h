@@ -4,16 +4,18 @@
  *
  * A node *retains* what only it leads to: all that would be lost with it.
  * Root words are taken together in groups: those of one variable of a module,
- * by its symbol or else by the word; those of one mapping that nobody knows;
- * those of one thread, its registers, its stack and its TLS.  What a variable
- * or a mapping leads to is not a thread's, although a stack names it as well:
- * stacks are for the moment.
+ * by its symbol; those of one mapping that nobody knows; those of one thread,
+ * its registers, its stack and its TLS.  What a variable or a mapping leads to
+ * is not a thread's, although a stack names it as well: stacks are for the
+ * moment.  A word of a module without a symbol is a group of its own, unless
+ * it shares most of what it leads to with a word close by: those are taken for
+ * one container.
  *
  * An *accumulation* is a block that retains much of which no single block
  * below it has the most: a table, an array, the head of something.
  *
- * Cost.  Some 60 bytes for each block while it works, 24 afterwards; about as
- * long as references and marking take.
+ * Cost.  Some 70 bytes for each block while it works, 24 afterwards; about as
+ * long as references and marking take, twice that where words are joined.
  */
 #ifndef ANALYSIS_RETAIN_H
 #define ANALYSIS_RETAIN_H
@@ -28,6 +30,7 @@ struct retain_group {
 	enum root_kind kind;	/* ROOT_STACK: of a thread */
 	vaddr addr;		/* of the variable, the word or the mapping */
 	uint32_t thread;	/* in space.threads, or WHERE_NO_THREAD */
+	uint32_t words;		/* that have no symbol, addr the first; or 0 */
 	struct tally retained;
 };
 
@@ -36,17 +39,26 @@ struct retain_block {
 	vaddr addr;
 	uint64_t size;
 	struct tally retained;	/* the block included */
-	uint32_t group;		/* in groups, or RETAIN_SEVERAL */
+	/* In groups: whose it is, then none; or the two next to it. */
+	uint32_t group[2];
 };
 
-#define RETAIN_SEVERAL UINT32_MAX
-enum { RETAIN_BLOCKS = 64 };
+/* What at least these two lead to, and no other one in fewer steps. */
+struct retain_shared {
+	uint32_t group[2];
+	struct tally t;
+};
+
+#define RETAIN_SEVERAL UINT32_MAX	/* no group */
+enum { RETAIN_BLOCKS = 64, RETAIN_SHARED = 3 };
 
 struct retain {
 	const struct graph *g;		/* borrowed */
 	struct retain_group *groups;	/* owned; most bytes first */
 	size_t n_groups, cap_groups;
 	struct tally several;	/* what more than one of them leads to */
+	struct retain_shared shared[RETAIN_SHARED];	/* most of it */
+	size_t n_shared;
 	struct tally total;	/* all that is live */
 	struct retain_block top[RETAIN_BLOCKS];	/* accumulations */
 	size_t n_top;

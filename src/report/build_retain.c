@@ -5,6 +5,7 @@
 #include "report/build.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/census.h"
 #include "analysis/retain.h"
@@ -112,6 +113,8 @@ static void add_group(struct report *r, struct table *t,
 	str_init(&s);
 	add_mark(r, node, true, 0, &s);
 	retain_group_text(in->names, g, &s);
+	if (g->words > 1)
+		str_printf(&s, " (%" PRIu32 " words)", g->words);
 	table_row(t);
 	table_set_bytes(t, G_NAME, s.text, s.len);
 	table_set_text(t, G_KIND, kind_name(g));
@@ -124,16 +127,45 @@ static void add_group(struct report *r, struct table *t,
 	add_children(r, t, in, node, 1);
 }
 
-static void add_sum(struct report *r, struct table *t, const char *name,
-		    const char *kind, const struct tally *sum)
+/* A row that is not a group's. */
+struct sum {
+	const char *kind;
+	const struct retain_shared *shared;	/* or NULL */
+	struct tally t;
+};
+
+enum { MAX_SUMS = RETAIN_SHARED + 2 };
+
+/* "A, B" */
+static void shared_text(const struct report_input *in, const uint32_t *group,
+			struct str *s)
 {
-	if (!sum->blocks)
-		return;
+	for (int i = 0; i < 2 && group[i] != RETAIN_SEVERAL; i++) {
+		str_adds(s, i ? ", " : "");
+		retain_group_text(in->names, &in->retain->groups[group[i]],
+				  s);
+	}
+}
+
+static void add_sum(struct report *r, struct table *t,
+		    const struct report_input *in, const struct sum *sum)
+{
+	struct str s;
+
+	str_init(&s);
+	str_adds(&s, r->options->is_tree ? "  " : "");
+	if (sum->shared) {
+		shared_text(in, sum->shared->group, &s);
+	} else {
+		str_adds(&s, !strcmp(sum->kind, "nobody") ? "nobody" :
+			     "several of these together");
+	}
 	table_row(t);
-	table_printf(t, G_NAME, "%s%s", r->options->is_tree ? "  " : "", name);
-	table_set_text(t, G_KIND, kind);
-	table_set(t, G_BLOCKS, sum->blocks);
-	table_set(t, G_BYTES, sum->bytes);
+	table_set_bytes(t, G_NAME, s.text, s.len);
+	table_set_text(t, G_KIND, sum->kind);
+	table_set(t, G_BLOCKS, sum->t.blocks);
+	table_set(t, G_BYTES, sum->t.bytes);
+	str_fini(&s);
 }
 
 /* Blocks in use that no root leads to; nothing if all can be reached. */
@@ -148,23 +180,63 @@ static struct tally not_live(const struct report_input *in)
 	};
 }
 
+static void push_sum(struct sum *list, size_t *n, struct sum sum)
+{
+	size_t at = *n;
+
+	if (!sum.t.blocks)
+		return;
+	for (; at && list[at - 1].t.bytes < sum.t.bytes; at--)
+		list[at] = list[at - 1];
+	list[at] = sum;
+	++*n;
+}
+
+/* Whom it belongs to that has no single root, the largest first. */
+static size_t find_sums(const struct retain *r, const struct tally *lost,
+			struct sum list[MAX_SUMS])
+{
+	struct tally rest = r->several;
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n_shared; i++) {
+		const struct retain_shared *s = &r->shared[i];
+
+		if (s->t.bytes < r->total.bytes / 100)
+			continue;
+		push_sum(list, &n, (struct sum){ "several", s, s->t });
+		rest.blocks -= s->t.blocks;
+		rest.bytes -= s->t.bytes;
+	}
+	push_sum(list, &n, (struct sum){ "several", NULL, rest });
+	push_sum(list, &n, (struct sum){ "nobody", NULL, *lost });
+	return n;
+}
+
 static void build_groups(struct report *r, const struct report_input *in)
 {
 	struct table *t = report_add(r, SECTION_RETAINERS, "retainers",
 				     "WHO KEEPS IT ALIVE", group_columns,
 				     G_COLUMNS);
+	struct sum sums[MAX_SUMS];
 	struct tally lost;
+	size_t n, at = 0;
 
 	t->more = "other roots";
 	if (!in->retain)
 		return;
 	lost = not_live(in);
-	for (size_t i = 0; i < in->retain->n_groups; i++)
-		if (in->retain->groups[i].retained.blocks)
+	n = find_sums(in->retain, &lost, sums);
+	for (size_t i = 0; i < in->retain->n_groups; i++) {
+		const struct tally *own = &in->retain->groups[i].retained;
+
+		while (at < n && sums[at].t.bytes > own->bytes)
+			add_sum(r, t, in, &sums[at++]);
+		if (own->blocks)
 			add_group(r, t, in, i);
-	add_sum(r, t, "several of these together", "several",
-		&in->retain->several);
-	add_sum(r, t, "nobody", "nobody", &lost);
+	}
+	while (at < n)
+		add_sum(r, t, in, &sums[at++]);
 	table_total_row(t);
 	table_set_text(t, G_NAME, "total");
 	table_set(t, G_BLOCKS, in->retain->total.blocks + lost.blocks);
@@ -195,11 +267,9 @@ static void add_block(struct table *t, const struct report_input *in,
 	struct str s;
 
 	str_init(&s);
-	if (b->group == RETAIN_SEVERAL)
+	if (b->group[0] == RETAIN_SEVERAL)
 		str_adds(&s, "several");
-	else
-		retain_group_text(in->names, &in->retain->groups[b->group],
-				  &s);
+	shared_text(in, b->group, &s);
 	table_row(t);
 	table_set(t, B_ADDRESS, b->addr);
 	table_set(t, B_SIZE, b->size);

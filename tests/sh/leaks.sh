@@ -185,7 +185,24 @@ overwritten() {
 		[ $(((before - after) * 1000)) -lt "$before" ]
 }
 
+# containers SUFFIX COMMAND...: of a program without symbols.
+containers() {
+	suffix=$1
+	shift
+	"$@" -O1 -s -fno-builtin -o "in_$suffix" \
+		"$SRC/tests/truth/containers.$suffix" &&
+		make_core core "$TMP/in_$suffix" || return 1
+	grep '^TRUTH' dump.log >truth.txt
+	for files in '' --no-files; do
+		analyze report.json --json --only=retainers $files &&
+			"$SRC/tests/truth/containers" truth.txt report.json \
+				"in_$suffix" || return 1
+	done
+}
+ok "containers of a stripped program" containers c $CC
+
 if command -v "$CXX" >/dev/null; then
+	ok "containers of a stripped C++ program" containers cc "$CXX"
 	"$CXX" -std=c++17 -O1 -g -fno-builtin-malloc -o lost \
 		"$SRC/tests/truth/lost.cc" -pthread
 	ok "losses in a C++ program with stale words" lost 200000 95
