@@ -437,6 +437,20 @@ static void settle_vectors(struct builder *b)
 	}
 }
 
+/* What an allocator notes in a block of its own is no reference. */
+static void settle_own(struct builder *b)
+{
+	struct graph *g = b->g;
+
+	for (size_t i = 0; i < b->h->n_own; i++) {
+		uint32_t block = index_find(&g->ix, b->h->own[i].start);
+
+		if (block)
+			tag_row(g, g->off[block], g->off[block + 1],
+				GRAPH_WEAK);
+	}
+}
+
 /* ---- outside ---- */
 
 static bool too_large(struct err *err, uint64_t max_bytes)
@@ -488,6 +502,7 @@ static bool build(struct builder *b, struct err *err)
 		join_edges(b);
 		settle_text(b);
 		settle_vectors(b);
+		settle_own(b);
 	}
 	for (size_t i = 0; i < b->n_jobs; i++)
 		edges_fini(&b->jobs[i]);

@@ -197,7 +197,7 @@ struct heap_profile {
 	size_t n_pcs, cap_pcs;
 };
 
-/* Memory that holds an allocator's own variables, in no extent. */
+/* Memory that holds an allocator's own variables. */
 struct heap_range {
 	vaddr start, end;
 };
@@ -261,8 +261,8 @@ struct arena *heap_add_arena(struct heap *h, uint32_t allocator,
 			     vaddr addr, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
 /*
- * Variables of the allocator that lie among those of a library: what they
- * point to is not thereby in use.
+ * Variables of the allocator that lie among those of a library, or a block
+ * that it uses itself: what they point to is not thereby in use.
  */
 void heap_add_own(struct heap *h, vaddr start, vaddr end);
 /* A range that is not blocks. */

@@ -304,6 +304,21 @@ static void walk_bin(struct walk *w, uint32_t cache, unsigned class,
 		note_cache(w, cache, class, found, b->n);
 }
 
+/*
+ * The stacks of all bins of a cache are one block, which jemalloc asked itself
+ * for.  It counts as in use, but what it points to is free, or was.
+ */
+static void add_stacks(struct walk *w, vaddr addr)
+{
+	const struct je_extent *s = je_extent_at(w->j, addr);
+	vaddr start;
+
+	if (!s || !in_use(w->j, s) || !s->size || addr < s->user)
+		return;
+	start = addr - (addr - s->user) % s->size;
+	heap_add_own(w->heap, start, start + s->size);
+}
+
 /* Bins are set up as far as their stacks follow each other. */
 static void walk_cache(struct walk *w, const struct je_cache *jc)
 {
@@ -329,6 +344,8 @@ static void walk_cache(struct walk *w, const struct je_cache *jc)
 				note_cache(w, cache, c, 0, 1);
 			break;
 		}
+		if (!last)
+			add_stacks(w, b.high - 8);
 		last = b.high;
 		walk_bin(w, cache, c, &b);
 	}
