@@ -155,17 +155,6 @@ static void check_looked(struct compare_side *side)
 		side->has[COMPARE_LEAKS] = false;
 }
 
-static void copy_cell(struct table *to, size_t column,
-		      const struct table *from, const struct cell *c)
-{
-	if (!c->known)
-		return;
-	if (to->columns[column].type == COLUMN_TEXT)
-		table_set_bytes(to, column, table_text(from, c), c->text.len);
-	else
-		table_set(to, column, c->u);
-}
-
 /* ---- look-alike blocks ---- */
 
 /*
@@ -286,7 +275,7 @@ static void copy_rows(struct table *to, const struct table *from)
 			if (k < 0)
 				continue;
 			c = table_cell(from, row, (size_t)k);
-			copy_cell(to, i, from, &c);
+			table_copy(to, i, from, &c);
 		}
 	}
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The report of a comparison: the tables.
+ *
+ * A column says by .from which one of the list it is made of.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +11,21 @@
 #include "analysis/where.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "report/compare_rows.h"
+#include "report/compare.h"
+
+enum diff_section {
+	DIFF_TARGETS,		/* JSON only */
+	DIFF_TOTALS,		/* JSON only */
+	DIFF_WHERE,
+	DIFF_CHANGED,
+	DIFF_ARENAS,
+	DIFF_LEAKS,
+	DIFF_CLASSES,
+	DIFF_TYPES,
+	DIFF_PHP,
+	DIFF_NOTES,		/* JSON only */
+};
+enum { DIFF_SECTIONS = 10 };
 
 #define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
 #define JSON_ALWAYS (SECTION_IN_JSON | SECTION_ALWAYS_JSON | SECTION_NO_WORD)
@@ -33,6 +49,131 @@ const struct report_kind report_diff = {
 	.n_sections = DIFF_SECTIONS,
 };
 
+/* ---- rows ---- */
+
+/*
+ * An amount has three columns: old, new, change.  Of the second kind, text
+ * shows the change alone, of the third nothing.
+ */
+#define HIDDEN COLUMN_NO_TEXT
+#define OF(column) .from = (column) + 1
+#define AMOUNT(at, list, key, unit, type, flag, last_type, last, last_flag) \
+	[at] = COLUMN(key "old" unit, "old", type, .flags = flag,	\
+		      .width = 10),					\
+	[(at) + 1] = COLUMN(key "new" unit, "new", type, .flags = flag,	\
+			    .width = 10),				\
+	[(at) + 2] = COLUMN(key "change" unit, last, last_type,		\
+			    .flags = last_flag, .width = 10, OF(list))
+#define BYTES_ALL(at, list, key) \
+	AMOUNT(at, list, key, "_bytes", BYTES, COLUMN_SUM, CHANGE,	\
+	       "change", COLUMN_SUM)
+#define BYTES_CHANGE(at, list, key, title) \
+	AMOUNT(at, list, key, "_bytes", BYTES, COLUMN_SUM | HIDDEN,	\
+	       CHANGE, title, COLUMN_SUM)
+#define BYTES_DATA(at, list, key) \
+	AMOUNT(at, list, key, "_bytes", BYTES, HIDDEN, CHANGE, "", HIDDEN)
+#define COUNT_DATA(at, list, key) \
+	AMOUNT(at, list, key, "", COUNT, HIDDEN, CHANGE_COUNT, "", HIDDEN)
+#define COUNT_CHANGE(at, list, key, title) \
+	AMOUNT(at, list, key, "", COUNT, HIDDEN, CHANGE_COUNT, title,	\
+	       COLUMN_SUM)
+
+static void set_change(struct table *t, size_t last, const struct change *c)
+{
+	if (c->known[0])
+		table_set(t, last - 2, c->amount[0]);
+	if (c->known[1])
+		table_set(t, last - 1, c->amount[1]);
+	if (c->sure)
+		table_set_signed(t, last, c->change);
+}
+
+static void set_label(struct table *t, size_t column, const struct compare *c,
+		      enum compare_list list, size_t pair, size_t from)
+{
+	const struct table *own;
+	const struct cell *cell = compare_label(c, list, pair, from, &own);
+
+	table_copy(t, column, own, cell);
+}
+
+/*
+ * A new row for a pair.  How far it moved: the largest change of bytes that
+ * the text shows.
+ */
+static uint64_t add_pair(struct table *t, const struct compare *c,
+			 enum compare_list list, size_t pair)
+{
+	uint64_t moved = 0;
+
+	table_row(t);
+	for (size_t i = 0; i < t->n_columns; i++) {
+		const struct column *column = &t->columns[i];
+		struct change x;
+
+		if (!column->from)
+			continue;
+		if (column->type != COLUMN_CHANGE &&
+		    column->type != COLUMN_CHANGE_COUNT) {
+			set_label(t, i, c, list, pair, column->from - 1);
+			continue;
+		}
+		x = compare_change(c, list, pair, column->from - 1);
+		set_change(t, i, &x);
+		if (column->type == COLUMN_CHANGE && x.sure &&
+		    !(column->flags & HIDDEN))
+			moved = max_u64(moved, num_abs(x.change));
+	}
+	return moved;
+}
+
+/* A list whose rows become those of a table. */
+struct diff_list {
+	enum compare_list list;
+	unsigned section;
+	const char *name, *title;
+	const struct column *columns;
+	size_t n_columns;
+	size_t sort;		/* the column that ranks the rows */
+	size_t moved;		/* the one of how far it moved; 0: none */
+	/* Text has no row with nothing from this column on; 0: it has all. */
+	size_t zero;
+	size_t same;		/* not in text if all rows have one; 0 */
+	bool no_total;
+	void (*set_name)(struct table *t, const struct compare *c,
+			 size_t pair);	/* or NULL */
+};
+
+/* A table without any change says nothing in text, unless asked for. */
+static void build_list(struct report *r, const struct compare *c,
+		       const struct diff_list *l)
+{
+	struct table *t = report_add(r, l->section, l->name, l->title,
+				     l->columns, l->n_columns);
+	bool text = r->options->format == REPORT_TEXT;
+	uint64_t any = 0;
+
+	t->one_unit = true;
+	for (size_t i = 0; i < c->n_pairs[l->list]; i++) {
+		uint64_t moved = add_pair(t, c, l->list, i);
+
+		any |= moved;
+		if (l->moved)
+			table_set(t, l->moved, moved);
+		if (l->set_name)
+			l->set_name(t, c, i);
+		if (l->zero && text && table_row_is_zero(t, l->zero))
+			table_drop_row(t);
+	}
+	if (l->same)
+		table_hide_same(t, l->same);
+	if (!l->no_total)
+		table_add_total(t);
+	table_sort(t, l->sort, false);
+	if (!any && text && !report_is_only(r->options, l->section))
+		table_fini(&r->tables[--r->n_tables]);
+}
+
 /* ---- the two sides ---- */
 
 enum {
@@ -42,14 +183,15 @@ enum {
 
 static const struct column side_columns[S_COLUMNS] = {
 	[S_PATH] = COLUMN("path", "", TEXT, .flags = COLUMN_RAW | COLUMN_PATH),
-	[S_KIND] = COLUMN("kind", "", TEXT),
+	[S_KIND] = COLUMN("kind", "", TEXT, OF(TARGET_KIND)),
 	[S_PROGRAM] = COLUMN("program", "", TEXT,
-			     .flags = COLUMN_RAW | COLUMN_PATH),
-	[S_PID] = COLUMN("pid", "", COUNT),
-	[S_THREADS] = COLUMN("threads", "", COUNT),
-	[S_PRIVATE] = COLUMN("private_bytes", "", BYTES),
-	[S_STORED] = COLUMN("stored_bytes", "", BYTES),
-	[S_TORN] = COLUMN("torn", "", FLAG),
+			     .flags = COLUMN_RAW | COLUMN_PATH,
+			     OF(TARGET_PROGRAM)),
+	[S_PID] = COLUMN("pid", "", COUNT, OF(TARGET_PID)),
+	[S_THREADS] = COLUMN("threads", "", COUNT, OF(TARGET_THREADS)),
+	[S_PRIVATE] = COLUMN("private_bytes", "", BYTES, OF(TARGET_PRIVATE)),
+	[S_STORED] = COLUMN("stored_bytes", "", BYTES, OF(TARGET_STORED)),
+	[S_TORN] = COLUMN("torn", "", FLAG, OF(TARGET_TORN)),
 	[S_SCHEMA] = COLUMN("schema", "", COUNT),
 	[S_COMPLETE] = COLUMN("complete", "", FLAG),
 };
@@ -57,12 +199,6 @@ static const struct column side_columns[S_COLUMNS] = {
 static void build_side(struct report *r, const struct compare_side *side,
 		       const char *name)
 {
-	static const unsigned from[][2] = {
-		{ S_KIND, TARGET_KIND }, { S_PROGRAM, TARGET_PROGRAM },
-		{ S_PID, TARGET_PID }, { S_THREADS, TARGET_THREADS },
-		{ S_PRIVATE, TARGET_PRIVATE }, { S_STORED, TARGET_STORED },
-		{ S_TORN, TARGET_TORN },
-	};
 	const struct table *target = &side->list[COMPARE_TARGET];
 	struct table *t = report_add(r, DIFF_TARGETS, name, "", side_columns,
 				     S_COLUMNS);
@@ -70,17 +206,10 @@ static void build_side(struct report *r, const struct compare_side *side,
 	t->form = TABLE_OBJECT;
 	table_row(t);
 	table_set_text(t, S_PATH, side->name);
-	for (size_t i = 0; target->n_rows && i < countof(from); i++) {
-		const struct cell *c = &target->cells[from[i][1]];
-
-		if (!c->known)
-			continue;
-		if (side_columns[from[i][0]].type == COLUMN_TEXT)
-			table_set_bytes(t, from[i][0], table_text(target, c),
-					c->text.len);
-		else
-			table_set(t, from[i][0], c->u);
-	}
+	for (size_t i = 0; target->n_rows && i < S_COLUMNS; i++)
+		if (side_columns[i].from)
+			table_copy(t, i, target,
+				   &target->cells[side_columns[i].from - 1]);
 	if (side->schema)
 		table_set(t, S_SCHEMA, side->schema);
 	table_set(t, S_COMPLETE, side->complete);
@@ -102,28 +231,16 @@ enum {
 };
 
 static const struct column total_columns[T_COLUMNS] = {
-	BYTES_DATA(T_PRIVATE, "private_"),
-	BYTES_DATA(T_MAPPED, "mapped_"),
-	BYTES_DATA(T_USED, "used_"),
-	COUNT_DATA(T_USED_BLOCKS, "used_blocks_"),
-	BYTES_DATA(T_FREE, "free_"),
-	BYTES_DATA(T_UNDECODED, "undecoded_"),
-	COUNT_DATA(T_FINDINGS, "findings_"),
-	BYTES_DATA(T_LEAKED, "leaked_"),
-	COUNT_DATA(T_LEAKED_BLOCKS, "leaked_blocks_"),
+	BYTES_DATA(T_PRIVATE, TOTALS_PRIVATE, "private_"),
+	BYTES_DATA(T_MAPPED, TOTALS_MAPPED, "mapped_"),
+	BYTES_DATA(T_USED, TOTALS_USED, "used_"),
+	COUNT_DATA(T_USED_BLOCKS, TOTALS_USED_BLOCKS, "used_blocks_"),
+	BYTES_DATA(T_FREE, TOTALS_FREE, "free_"),
+	BYTES_DATA(T_UNDECODED, TOTALS_UNDECODED, "undecoded_"),
+	COUNT_DATA(T_FINDINGS, TOTALS_FINDINGS, "findings_"),
+	BYTES_DATA(T_LEAKED, TOTALS_LEAKED, "leaked_"),
+	COUNT_DATA(T_LEAKED_BLOCKS, TOTALS_LEAKED_BLOCKS, "leaked_blocks_"),
 	[T_GROWTH] = COLUMN("used_growth_share", "", SHARE, .flags = HIDDEN),
-};
-
-static const struct measure total_measures[] = {
-	{ TOTALS_PRIVATE, T_PRIVATE, false },
-	{ TOTALS_MAPPED, T_MAPPED, false },
-	{ TOTALS_USED, T_USED, false },
-	{ TOTALS_USED_BLOCKS, T_USED_BLOCKS, false },
-	{ TOTALS_FREE, T_FREE, false },
-	{ TOTALS_UNDECODED, T_UNDECODED, false },
-	{ TOTALS_FINDINGS, T_FINDINGS, false },
-	{ TOTALS_LEAKED, T_LEAKED, false },
-	{ TOTALS_LEAKED_BLOCKS, T_LEAKED_BLOCKS, false },
 };
 
 const struct column *compare_total_columns(size_t *ret_n)
@@ -136,11 +253,11 @@ static void fill_totals(struct table *t, const struct compare *c)
 {
 	struct change used = compare_total(c, TOTALS_USED);
 
-	table_row(t);
-	if (!c->n_pairs[COMPARE_TOTALS])
+	if (!c->n_pairs[COMPARE_TOTALS]) {
+		table_row(t);
 		return;
-	set_measures(t, c, COMPARE_TOTALS, 0, total_measures,
-		     countof(total_measures));
+	}
+	add_pair(t, c, COMPARE_TOTALS, 0);
 	if (used.sure && used.amount[0])
 		table_set_real(t, T_GROWTH, (double)used.change /
 					    (double)used.amount[0]);
@@ -174,20 +291,14 @@ enum {
 };
 
 static const struct column where_columns[W_COLUMNS] = {
-	[W_WHAT] = COLUMN("what", "what", TEXT, .flags = COLUMN_NO_TEXT),
+	[W_WHAT] = COLUMN("what", "what", TEXT, .flags = HIDDEN,
+			  OF(WHERE_WHAT)),
 	[W_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 35),
-	BYTES_ALL(W_BYTES, ""),
-	BYTES_CHANGE(W_STORED, "stored_", "in files"),
-	BYTES_DATA(W_RESIDENT, "resident_"),
-	BYTES_DATA(W_SWAPPED, "swapped_"),
-};
-
-static const struct measure where_measures[] = {
-	{ WHERE_BYTES, W_BYTES, true },
-	{ WHERE_STORED, W_STORED, true },
-	{ WHERE_RESIDENT, W_RESIDENT, false },
-	{ WHERE_SWAPPED, W_SWAPPED, false },
+	BYTES_ALL(W_BYTES, WHERE_BYTES, ""),
+	BYTES_CHANGE(W_STORED, WHERE_STORED, "stored_", "in files"),
+	BYTES_DATA(W_RESIDENT, WHERE_RESIDENT, "resident_"),
+	BYTES_DATA(W_SWAPPED, WHERE_SWAPPED, "swapped_"),
 };
 
 /* A row that another release knows keeps its word. */
@@ -250,18 +361,17 @@ static const char *stored_title(const struct compare *c)
 
 static void build_where(struct report *r, const struct compare *c)
 {
-	struct table *t = report_add(r, DIFF_WHERE, "where",
-				     "WHERE THE MEMORY IS", where_columns,
-				     W_COLUMNS);
+	struct table *t;
 
+	if (!c->has[COMPARE_WHERE] && !report_is_only(r->options, DIFF_WHERE))
+		return;
+	t = report_add(r, DIFF_WHERE, "where", "WHERE THE MEMORY IS",
+		       where_columns, W_COLUMNS);
 	t->whole = true;
 	t->one_unit = true;
 	for (size_t i = 0; i < c->n_pairs[COMPARE_WHERE]; i++) {
-		table_row(t);
-		set_label(t, W_WHAT, c, COMPARE_WHERE, i, WHERE_WHAT);
+		add_pair(t, c, COMPARE_WHERE, i);
 		set_where_text(t, c, i);
-		set_measures(t, c, COMPARE_WHERE, i, where_measures,
-			     countof(where_measures));
 	}
 	table_add_total(t);
 	table_set_text(t, W_TEXT, "total private memory");
@@ -313,24 +423,18 @@ enum {
 };
 
 static const struct column arena_columns[A_COLUMNS] = {
-	[A_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 20),
+	[A_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 20,
+			  OF(ARENAS_NAME)),
 	[A_OLD_NAME] = COLUMN("old_name", "", TEXT, .flags = COLUMN_RAW |
 			      HIDDEN),
-	[A_ADDRESS] = COLUMN("address", "", ADDR, .flags = HIDDEN),
-	BYTES_ALL(A_MAPPED, "mapped_"),
-	BYTES_CHANGE(A_USED, "used_", "in use"),
-	BYTES_CHANGE(A_FREE, "free_", "free"),
-	BYTES_DATA(A_TRIMMABLE, "trimmable_"),
-	COUNT_DATA(A_USED_BLOCKS, "used_blocks_"),
+	[A_ADDRESS] = COLUMN("address", "", ADDR, .flags = HIDDEN,
+			     OF(ARENAS_ADDRESS)),
+	BYTES_ALL(A_MAPPED, ARENAS_MAPPED, "mapped_"),
+	BYTES_CHANGE(A_USED, ARENAS_USED, "used_", "in use"),
+	BYTES_CHANGE(A_FREE, ARENAS_FREE, "free_", "free"),
+	BYTES_DATA(A_TRIMMABLE, ARENAS_TRIMMABLE, "trimmable_"),
+	COUNT_DATA(A_USED_BLOCKS, ARENAS_USED_BLOCKS, "used_blocks_"),
 	[A_MOVED] = COLUMN("moved_bytes", "", BYTES, .flags = HIDDEN),
-};
-
-static const struct measure arena_measures[] = {
-	{ ARENAS_MAPPED, A_MAPPED, true },
-	{ ARENAS_USED, A_USED, true },
-	{ ARENAS_FREE, A_FREE, true },
-	{ ARENAS_TRIMMABLE, A_TRIMMABLE, false },
-	{ ARENAS_USED_BLOCKS, A_USED_BLOCKS, false },
 };
 
 /* Of one that both have: its name in the older report, if it was another. */
@@ -353,31 +457,6 @@ static void set_old_name(struct table *t, const struct compare *c,
 	table_set_bytes(t, A_OLD_NAME, table_text(old, a), a->text.len);
 }
 
-static void build_arenas(struct report *r, const struct compare *c)
-{
-	struct table *t = report_add(r, DIFF_ARENAS, "arenas", "ARENAS",
-				     arena_columns, A_COLUMNS);
-	uint64_t any = 0;
-
-	t->one_unit = true;
-	for (size_t i = 0; i < c->n_pairs[COMPARE_ARENAS]; i++) {
-		uint64_t moved;
-
-		table_row(t);
-		set_label(t, A_NAME, c, COMPARE_ARENAS, i, ARENAS_NAME);
-		set_old_name(t, c, i);
-		set_label(t, A_ADDRESS, c, COMPARE_ARENAS, i, ARENAS_ADDRESS);
-		moved = set_measures(t, c, COMPARE_ARENAS, i, arena_measures,
-				     countof(arena_measures));
-		table_set(t, A_MOVED, moved);
-		any |= moved;
-	}
-	table_add_total(t);
-	table_sort(t, A_MOVED, false);
-	if (is_idle(r, DIFF_ARENAS, any))
-		drop_last(r);
-}
-
 /* ---- size classes ---- */
 
 enum {
@@ -389,21 +468,18 @@ enum {
 static const struct column class_columns[K_COLUMNS] = {
 	[K_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 18),
-	[K_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT),
-	[K_MIN] = COLUMN("min_bytes", "", BYTES, .flags = HIDDEN),
-	[K_MAX] = COLUMN("max_bytes", "", BYTES, .flags = HIDDEN),
-	BYTES_ALL(K_USED, "used_"),
-	COUNT_CHANGE(K_USED_BLOCKS, "used_blocks_", "blocks"),
-	BYTES_CHANGE(K_FREE, "free_", "free"),
-	COUNT_DATA(K_FREE_BLOCKS, "free_blocks_"),
+	[K_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT,
+			       OF(CLASSES_ALLOCATOR)),
+	[K_MIN] = COLUMN("min_bytes", "", BYTES, .flags = HIDDEN,
+			 OF(CLASSES_MIN)),
+	[K_MAX] = COLUMN("max_bytes", "", BYTES, .flags = HIDDEN,
+			 OF(CLASSES_MAX)),
+	BYTES_ALL(K_USED, CLASSES_USED, "used_"),
+	COUNT_CHANGE(K_USED_BLOCKS, CLASSES_USED_BLOCKS, "used_blocks_",
+		     "blocks"),
+	BYTES_CHANGE(K_FREE, CLASSES_FREE, "free_", "free"),
+	COUNT_DATA(K_FREE_BLOCKS, CLASSES_FREE_BLOCKS, "free_blocks_"),
 	[K_MOVED] = COLUMN("moved_bytes", "", BYTES, .flags = HIDDEN),
-};
-
-static const struct measure class_measures[] = {
-	{ CLASSES_USED, K_USED, true },
-	{ CLASSES_USED_BLOCKS, K_USED_BLOCKS, false },
-	{ CLASSES_FREE, K_FREE, true },
-	{ CLASSES_FREE_BLOCKS, K_FREE_BLOCKS, false },
 };
 
 /* "96K", "1M": a power of two, or a number just as it is. */
@@ -440,48 +516,14 @@ void compare_size_text(const struct compare *c, size_t pair, struct str *ret)
 	}
 }
 
-static uint64_t add_class(struct table *t, const struct compare *c,
-			  size_t pair, struct str *size)
+static void set_size(struct table *t, const struct compare *c, size_t pair)
 {
-	uint64_t moved;
-
-	table_row(t);
-	str_clear(size);
-	compare_size_text(c, pair, size);
-	table_set_text(t, K_SIZE, size->text);
-	set_label(t, K_ALLOCATOR, c, COMPARE_CLASSES, pair,
-		  CLASSES_ALLOCATOR);
-	set_label(t, K_MIN, c, COMPARE_CLASSES, pair, CLASSES_MIN);
-	set_label(t, K_MAX, c, COMPARE_CLASSES, pair, CLASSES_MAX);
-	moved = set_measures(t, c, COMPARE_CLASSES, pair, class_measures,
-			     countof(class_measures));
-	table_set(t, K_MOVED, moved);
-	return moved;
-}
-
-static void build_classes(struct report *r, const struct compare *c)
-{
-	struct table *t = report_add(r, DIFF_CLASSES, "classes",
-				     "SIZES OF BLOCKS", class_columns,
-				     K_COLUMNS);
-	uint64_t any = 0;
 	struct str size;
 
-	t->one_unit = true;
 	str_init(&size);
-	for (size_t i = 0; i < c->n_pairs[COMPARE_CLASSES]; i++) {
-		any |= add_class(t, c, i, &size);
-		/* The allocator's own blocks: neither in use nor free. */
-		if (r->options->format == REPORT_TEXT &&
-		    table_row_is_zero(t, K_USED))
-			table_drop_row(t);
-	}
+	compare_size_text(c, pair, &size);
+	table_set_text(t, K_SIZE, size.text);
 	str_fini(&size);
-	table_hide_same(t, K_ALLOCATOR);
-	table_add_total(t);
-	table_sort(t, K_MOVED, false);
-	if (is_idle(r, DIFF_CLASSES, any))
-		drop_last(r);
 }
 
 /* ---- leaks ---- */
@@ -492,36 +534,13 @@ enum {
 };
 
 static const struct column leak_columns[L_COLUMNS] = {
-	[L_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 20),
-	[L_GRADE] = COLUMN("grade", "grade", TEXT, .flags = COLUMN_RAW),
-	BYTES_ALL(L_BYTES, ""),
-	COUNT_CHANGE(L_BLOCKS, "blocks_", "blocks"),
+	[L_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 20,
+			  OF(LEAKS_NAME)),
+	[L_GRADE] = COLUMN("grade", "grade", TEXT, .flags = COLUMN_RAW,
+			   OF(LEAKS_GRADE)),
+	BYTES_ALL(L_BYTES, LEAKS_BYTES, ""),
+	COUNT_CHANGE(L_BLOCKS, LEAKS_BLOCKS, "blocks_", "blocks"),
 };
-
-static const struct measure leak_measures[] = {
-	{ LEAKS_BYTES, L_BYTES, true },
-	{ LEAKS_BLOCKS, L_BLOCKS, false },
-};
-
-static void build_leaks(struct report *r, const struct compare *c)
-{
-	struct table *t = report_add(r, DIFF_LEAKS, "leaks", "LEAKED",
-				     leak_columns, L_COLUMNS);
-	uint64_t any = 0;
-
-	t->one_unit = true;
-	for (size_t i = 0; i < c->n_pairs[COMPARE_LEAKS]; i++) {
-		table_row(t);
-		set_label(t, L_NAME, c, COMPARE_LEAKS, i, LEAKS_NAME);
-		set_label(t, L_GRADE, c, COMPARE_LEAKS, i, LEAKS_GRADE);
-		any |= set_measures(t, c, COMPARE_LEAKS, i, leak_measures,
-				    countof(leak_measures));
-	}
-	table_add_total(t);
-	table_sort(t, L_BYTES + 2, false);
-	if (is_idle(r, DIFF_LEAKS, any))
-		drop_last(r);
-}
 
 /* ---- types ---- */
 
@@ -530,33 +549,68 @@ enum {
 };
 
 static const struct column type_columns[Y_COLUMNS] = {
-	[Y_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 30),
-	BYTES_ALL(Y_BYTES, ""),
-	COUNT_CHANGE(Y_BLOCKS, "blocks_", "blocks"),
+	[Y_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_RAW, .width = 30,
+			  OF(TYPES_NAME)),
+	BYTES_ALL(Y_BYTES, TYPES_BYTES, ""),
+	COUNT_CHANGE(Y_BLOCKS, TYPES_BLOCKS, "blocks_", "blocks"),
 };
 
-static const struct measure type_measures[] = {
-	{ TYPES_BYTES, Y_BYTES, true },
-	{ TYPES_BLOCKS, Y_BLOCKS, false },
+/* ---- what PHP programs hold ---- */
+
+enum { O_NAME, O_HOLDS, O_COLUMNS = O_HOLDS + 3 };
+
+static const struct column holder_columns[O_COLUMNS] = {
+	[O_NAME] = COLUMN("name", "", TEXT, .width = 34,
+			  .flags = COLUMN_RAW | COLUMN_BACKSLASH,
+			  OF(PHP_HOLDERS_NAME)),
+	BYTES_ALL(O_HOLDS, PHP_HOLDERS_HOLDS, "holds_"),
 };
 
-static void build_types(struct report *r, const struct compare *c)
+enum {
+	B_NAME, B_BYTES, B_OBJECTS = B_BYTES + 3, B_COLUMNS = B_OBJECTS + 3
+};
+
+static const struct column object_columns[B_COLUMNS] = {
+	[B_NAME] = COLUMN("name", "", TEXT, .width = 30,
+			  .flags = COLUMN_RAW | COLUMN_BACKSLASH,
+			  OF(PHP_CLASSES_NAME)),
+	BYTES_ALL(B_BYTES, PHP_CLASSES_BYTES, ""),
+	COUNT_CHANGE(B_OBJECTS, PHP_CLASSES_OBJECTS, "objects_", "objects"),
+};
+
+/* Of what has several lists, the first one must be there. */
+static const struct diff_list lists[] = {
+	{ COMPARE_ARENAS, DIFF_ARENAS, "arenas", "ARENAS", arena_columns,
+	  A_COLUMNS, .sort = A_MOVED, .moved = A_MOVED,
+	  .set_name = set_old_name },
+	{ COMPARE_LEAKS, DIFF_LEAKS, "leaks", "LEAKED", leak_columns,
+	  L_COLUMNS, .sort = L_BYTES + 2 },
+	/* The allocator's own blocks are neither in use nor free. */
+	{ COMPARE_CLASSES, DIFF_CLASSES, "classes", "SIZES OF BLOCKS",
+	  class_columns, K_COLUMNS, .sort = K_MOVED, .moved = K_MOVED,
+	  .zero = K_USED, .set_name = set_size, .same = K_ALLOCATOR },
+	{ COMPARE_TYPES, DIFF_TYPES, "types", "TYPES", type_columns,
+	  Y_COLUMNS, .sort = Y_BYTES + 2 },
+	{ COMPARE_PHP_HOLDERS, DIFF_PHP, "php_holders",
+	  "PHP VARIABLES, AND WHAT THEY ALONE HOLD", holder_columns,
+	  O_COLUMNS, .sort = O_HOLDS + 2, .no_total = true },
+	{ COMPARE_PHP_CLASSES, DIFF_PHP, "php_classes",
+	  "PHP OBJECTS BY CLASS", object_columns, B_COLUMNS,
+	  .sort = B_BYTES + 2, .no_total = true },
+};
+
+static void build_lists(struct report *r, const struct compare *c,
+			unsigned section)
 {
-	struct table *t = report_add(r, DIFF_TYPES, "types", "TYPES",
-				     type_columns, Y_COLUMNS);
-	uint64_t any = 0;
+	bool only = report_is_only(r->options, section);
 
-	t->one_unit = true;
-	for (size_t i = 0; i < c->n_pairs[COMPARE_TYPES]; i++) {
-		table_row(t);
-		set_label(t, Y_NAME, c, COMPARE_TYPES, i, TYPES_NAME);
-		any |= set_measures(t, c, COMPARE_TYPES, i, type_measures,
-				    countof(type_measures));
+	for (size_t i = 0; i < countof(lists); i++) {
+		if (lists[i].section != section)
+			continue;
+		if (only || c->has[lists[i].list])
+			build_list(r, c, &lists[i]);
+		only = false;
 	}
-	table_add_total(t);
-	table_sort(t, Y_BYTES + 2, false);
-	if (is_idle(r, DIFF_TYPES, any))
-		drop_last(r);
 }
 
 /* ---- notes ---- */
@@ -585,34 +639,15 @@ static void build_notes(struct report *r, const struct compare *c)
 
 /* ---- the report ---- */
 
+/* Of the others, lists become tables. */
 static void (*const builders[DIFF_SECTIONS])(struct report *r,
 					     const struct compare *c) = {
 	[DIFF_TARGETS] = build_targets,
 	[DIFF_TOTALS] = build_totals,
 	[DIFF_WHERE] = build_where,
 	[DIFF_CHANGED] = build_changed,
-	[DIFF_ARENAS] = build_arenas,
-	[DIFF_LEAKS] = build_leaks,
-	[DIFF_CLASSES] = build_classes,
-	[DIFF_TYPES] = build_types,
-	[DIFF_PHP] = compare_build_php,
 	[DIFF_NOTES] = build_notes,
 };
-
-/* Lists that the builder of a section needs of both sides. */
-static bool can_build(const struct compare *c, unsigned section)
-{
-	static const unsigned needs[DIFF_SECTIONS] = {
-		[DIFF_WHERE] = COMPARE_WHERE,
-		[DIFF_ARENAS] = COMPARE_ARENAS,
-		[DIFF_LEAKS] = COMPARE_LEAKS,
-		[DIFF_CLASSES] = COMPARE_CLASSES,
-		[DIFF_TYPES] = COMPARE_TYPES,
-		[DIFF_PHP] = COMPARE_PHP_HOLDERS,
-	};
-
-	return !needs[section] || c->has[needs[section]];
-}
 
 /* "all decoded", "3.6K not decoded", "INCOMPLETE". */
 static void head_quality(struct str *s, const struct compare *c, int side)
@@ -705,9 +740,13 @@ bool compare_build(struct report *r, const struct compare *c, struct err *err)
 	add_more(r, c);
 	r->complete = c->complete;
 	say_incomplete(&r->incomplete, c);
-	for (unsigned i = 0; i < DIFF_SECTIONS; i++)
-		if (report_wants(r->options, i) &&
-		    (can_build(c, i) || report_is_only(r->options, i)))
+	for (unsigned i = 0; i < DIFF_SECTIONS; i++) {
+		if (!report_wants(r->options, i))
+			continue;
+		if (builders[i])
 			builders[i](r, c);
+		else
+			build_lists(r, c, i);
+	}
 	return report_finish(r, err);
 }

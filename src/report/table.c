@@ -218,6 +218,17 @@ void table_printf(struct table *t, size_t column, const char *fmt, ...)
 		table_set_bytes(t, column, text, (size_t)n);
 }
 
+void table_copy(struct table *t, size_t column, const struct table *from,
+		const struct cell *c)
+{
+	if (!c->known)
+		return;
+	if (t->columns[column].type == COLUMN_TEXT)
+		table_set_bytes(t, column, table_text(from, c), c->text.len);
+	else
+		open_cell(t, column)->u = c->u;
+}
+
 static struct cell derived_share(const struct table *t,
 				 const struct cell *row,
 				 const struct column *c)

@@ -66,6 +66,8 @@ struct column {
 	 */
 	unsigned part, whole;
 	const char *const *words;	/* all its values, NULL last; or NULL */
+	/* For whoever fills the table: what of, as index + 1; 0: not said. */
+	unsigned from;
 };
 
 #define COLUMN(name, heading, kind, ...)				\
@@ -178,6 +180,10 @@ void table_set_bytes(struct table *t, size_t column, const void *bytes,
 		     size_t n);
 void table_printf(struct table *t, size_t column, const char *fmt, ...)
 	PRINTF_LIKE(3, 4);
+
+/* The cell of another table; nothing if that is unknown. */
+void table_copy(struct table *t, size_t column, const struct table *from,
+		const struct cell *c);
 
 /* The value at a place of the order, with derived shares filled in. */
 struct cell table_cell(const struct table *t, size_t place, size_t column);
