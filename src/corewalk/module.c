@@ -12,6 +12,7 @@ enum {
 	MAX_NOTES = 8,		/* PT_NOTE of one module; 2 or 3 are usual */
 	MAX_NOTE = 4096,	/* bytes of one */
 	MAX_LOOK = 10000,	/* modules that may be the program */
+	MAX_NAME = 4096,	/* PATH_MAX */
 };
 
 /* What is only needed while modules are being found. */
@@ -208,6 +209,11 @@ static void flags_from_headers(struct space *sp, const struct module *m)
 
 /* ---- the program ---- */
 
+static bool starts_with(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
+
 static struct module *module_at(struct space *sp, vaddr addr)
 {
 	const struct module *m = addr ? space_module(sp, addr) : NULL;
@@ -247,22 +253,52 @@ static struct module *find_exe(struct space *sp)
 	return exe;
 }
 
+/*
+ * Does a path end in what the kernel calls the process?  That is the last part
+ * of the path it was started by, cut off, until it names itself otherwise.
+ */
+static bool is_called(const struct core *core, const char *path,
+		      const char **ret)
+{
+	const char *name = module_base_name(path);
+	size_t kept = sizeof(core->fname) - 2;
+
+	if (!core->fname[0] || starts_with(path, "/proc/") ||
+	    starts_with(path, "/dev/fd/") ||
+	    (strlen(core->fname) < kept ? strcmp(name, core->fname) :
+	     strncmp(name, core->fname, kept)))
+		return false;
+	*ret = name;
+	return true;
+}
+
+/*
+ * One file can have several names, as Debian's redis-check-rdb, which is
+ * redis-server too: if the process has two that agree they count, and else
+ * that of the file.
+ */
 static void name_program(struct space *sp, const struct module *exe)
 {
 	const struct core *core = sp->priv;
+	char path[MAX_NAME + 1], *command = NULL;
 	const char *name = core->fname;
 
 	if (exe)
 		name = module_base_name(sp->files[exe->file].name);
+	/* Not the dynamic linker's. */
+	if (exe == module_at(sp, sp->at_phdr)) {
+		command = mem_strdup(sp->command ? sp->command : "");
+		command[strcspn(command, " ")] = '\0';
+		if (!core->at_execfn ||
+		    !space_string(sp, core->at_execfn, path, MAX_NAME) ||
+		    !is_called(core, path, &name))
+			is_called(core, command, &name);
+	}
 	sp->program = mem_strdup(name[0] ? name : "?");
+	free(command);
 }
 
 /* ---- shared memory ---- */
-
-static bool starts_with(const char *text, const char *start)
-{
-	return !strncmp(text, start, strlen(start));
-}
 
 /*
  * A core does not say which mappings are shared.  Their names do, save for

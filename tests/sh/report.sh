@@ -361,4 +361,18 @@ no_php() {
 }
 ok "a section that has nothing to tell of" no_php
 
+# A program that was started by another name of its file is called so.
+called() {
+	ln -s SECRET-folder/prog a-name-of-16-or-more
+	make_core linked "$TMP/a-name-of-16-or-more" x "$TMP/SECRET-map" &&
+		{ analyze --only=where linked >text || [ $? = 3 ]; }
+	head -n 1 text
+	grep -q '^linked: a-name-of-16-or-more, ' text
+}
+if [ "$core_writer" = kernel ]; then
+	ok "called by the name it was started by" called
+else
+	skip "called by the name it was started by" "gdb writes the file's"
+fi
+
 finish
