@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -19,12 +18,14 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cmd.h"
+#include "cmd_record.h"
 #include "replay/trace.h"
 #include "replay/trace_pack.h"
 
@@ -354,7 +355,7 @@ static void say_end(const char *path, const struct trace_seal *s,
 	if (s->lost)
 		fprintf(stderr, "heapcore: %s: %" PRIu64 " events in signal "
 			"handlers were missed\n", path, s->lost);
-	fprintf(stderr, "heapcore: %s: %" PRIu64 " %s, %s on disk; next: "
+	fprintf(stderr, "heapcore: %s: %" PRIu64 " %s, %s; next: "
 		"heapcore replay %s\n", path, s->events, sampled ?
 		"events of sampled blocks" : "events", size, path);
 }
@@ -371,37 +372,13 @@ static void say_nothing(const char *path)
 		      "setuid, or of another architecture\n", stderr);
 }
 
-/*
- * What PROG started has files of its own, beside its own.  Those of processes
- * that have ended are sealed too; how they ended is not known.
- */
-static void seal_children(const char *pattern, const char *own)
+/* What became of it by exec, and has no file. */
+static void say_unseen(const char *path, const struct trace_seal *s)
 {
-	glob_t found = { .gl_pathc = 0 };
-	struct str s;
-
-	str_init(&s);
-	for (const char *p = pattern; *p; p++) {
-		bool pid = p[0] == '%' && p[1] == 'p';
-
-		if (!pid && strchr("*?[\\", *p))
-			str_addc(&s, '\\');
-		str_addc(&s, pid ? '*' : *p);
-		p += pid;
-	}
-	str_adds(&s, strstr(pattern, "%p") ? "*" : ".*");
-	if (!glob(s.text, GLOB_NOSORT, NULL, &found))
-		for (size_t i = 0; i < found.gl_pathc; i++) {
-			struct trace_seal child_end = { .how = 0 };
-			struct err err;
-
-			if (strcmp(found.gl_pathv[i], own) &&
-			    !trace_busy(found.gl_pathv[i]) &&
-			    !trace_seal(found.gl_pathv[i], &child_end, &err))
-				cmd_fail(&err);
-		}
-	globfree(&found);
-	str_fini(&s);
+	if (s->executes[0])
+		fprintf(stderr, "heapcore: %s ends where %s was executed, "
+			"which made no record: it is static, setuid, or of "
+			"another architecture\n", path, s->executes);
 }
 
 static void finish_trace(const char *path, int status, bool quiet,
@@ -423,6 +400,7 @@ static void finish_trace(const char *path, int status, bool quiet,
 	} else if (!trace_seal(path, &s, &err)) {
 		cmd_fail(&err);
 	} else if (!quiet) {
+		say_unseen(path, &s);
 		say_end(path, &s, sampled);
 	}
 }
@@ -443,10 +421,22 @@ static int die_alike(int sig)
 	return 128 + sig;
 }
 
+/* As headers of traces have it. */
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static int record_program(const struct args *a, const struct plan *plan)
 {
 	struct err err = { .kind = ERR_NONE };
+	uint64_t since = now_ns();
 	AUTO_FREE char *path = NULL;
+	struct images images;
+	const char *last;
 	int status = 0;
 	pid_t pid = 0;
 
@@ -456,9 +446,14 @@ static int record_program(const struct args *a, const struct plan *plan)
 		return WEXITSTATUS(status);
 	}
 	path = path_of(plan->pattern, pid);
-	finish_trace(path, status, a->common.quiet, a->rate);
+	images_find(&images, path, pid, since);
+	last = images.n ? images.paths[images.n - 1] : path;
+	if (!a->common.quiet)
+		images_say(&images);
+	finish_trace(last, status, a->common.quiet, a->rate);
 	if (a->children)
-		seal_children(plan->pattern, path);
+		seal_children(plan->pattern, last);
+	images_fini(&images);
 	fflush(stderr);
 	return WIFSIGNALED(status) ? die_alike(WTERMSIG(status)) :
 		WEXITSTATUS(status);

@@ -220,6 +220,7 @@ static void set_ended(struct table *table, const struct trace_info *info)
 		[TRACE_END_IMPORT] = "with the imported file",
 		[TRACE_END_SECCOMP] = "recording: the program confined itself "
 				      "with seccomp",
+		[TRACE_END_EXEC] = "by executing another program",
 	};
 	const struct trace_row *row;
 

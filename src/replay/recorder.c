@@ -111,6 +111,7 @@ static __attribute__((noinline)) void resolve(void)
 	real.dlclose = dlsym(RTLD_NEXT, "dlclose");
 	real.prctl = dlsym(RTLD_NEXT, "prctl");
 	rec_maps_resolve();
+	rec_exec_resolve();
 	/* Last: once it is there, all are. */
 	__atomic_store_n((void **)&real.malloc, dlsym(RTLD_NEXT, "malloc"),
 			 __ATOMIC_RELEASE);

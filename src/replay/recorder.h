@@ -217,6 +217,7 @@ void rec_log(unsigned tag, const void *payload, size_t n);
 void rec_log_clock(void);
 void rec_log_rss(uint64_t tick);
 void rec_log_start(bool environment);
+void rec_log_meta(const char *key, const char *value, size_t n);
 /* Text in a payload. */
 uint8_t *rec_put_text(uint8_t *p, const char *text, size_t n);
 
@@ -237,6 +238,15 @@ void rec_modules_reset(void);
 void rec_maps_resolve(void);
 /* malloc: of the allocator in use, whose own calls are left out. */
 void rec_maps_start(const void *malloc);
+
+/* recorder_exec.c */
+void rec_exec_resolve(void);
+/*
+ * With the environment as it came, and the pid.  *ret_again: this process was
+ * recorded already, as another program.  False: this process is not to be
+ * recorded, one that it started at the same program's behest was.
+ */
+bool rec_exec_start(bool *ret_again);
 
 /* recorder_cfi.c: the rule for an address inside a function. */
 struct rec_rule rec_cfi_rule(const struct rec_module *m, uintptr_t at);

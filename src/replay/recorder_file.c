@@ -250,7 +250,7 @@ void rec_log(unsigned tag, const void *payload, size_t n)
 	log_write(tag, payload, n);
 }
 
-static void rec_log_meta(const char *key, const char *value, size_t n)
+void rec_log_meta(const char *key, const char *value, size_t n)
 {
 	uint8_t payload[REC_TEXT + 64];
 	uint8_t *p = payload;

@@ -216,18 +216,21 @@ void rec_start(void)
 	const char *path = getenv("HEAPCORE_RECORD_FILE");
 	const char *first = getenv("HEAPCORE_RECORD_FIRST");
 	int saved = errno;
+	bool again;
 
 	rec_state = REC_OFF;
 	if (!path || strlen(path) >= REC_PATH)
 		return;
+	rec.pid = (int)syscall(SYS_getpid);
+	if (!rec_exec_start(&again))
+		return;
 	read_options(getenv("HEAPCORE_RECORD_OPTIONS"));
 	memcpy(rec.pattern, path, strlen(path) + 1);
-	rec.pid = (int)syscall(SYS_getpid);
 	measure_counter();
 	if (first && strlen(first) < REC_PATH) {
 		memcpy(rec.path, first, strlen(first) + 1);
 		if (rec_file_open(rec.path, false) ||
-		    (rec.children && open_child_file()))
+		    ((rec.children || again) && open_child_file()))
 			begin(true);
 	}
 	errno = saved;

@@ -263,6 +263,7 @@ enum trace_end {
 	TRACE_END_MAX = 4,	/* value: the limit in bytes */
 	TRACE_END_IMPORT = 5,	/* the source ended */
 	TRACE_END_SECCOMP = 6,	/* the program gave up system calls */
+	TRACE_END_EXEC = 7,	/* it became another; from the parent */
 };
 
 #endif

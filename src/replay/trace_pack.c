@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/str.h"
 #include "replay/trace_file.h"
 #include "replay/trace_write.h"
 
@@ -215,6 +217,18 @@ static bool finish_header(const struct seal *s)
 	return pwrite(s->fd, &h, sizeof(h), 0) == sizeof(h);
 }
 
+static void set_executes(const struct trace *t, struct trace_seal *how)
+{
+	const char *path = trace_meta_value(t, "executes");
+	struct str s;
+
+	str_init(&s);
+	if (path)
+		str_add_escaped(&s, path, strlen(path));
+	snprintf(how->executes, sizeof(how->executes), "%s", s.text);
+	str_fini(&s);
+}
+
 /*
  * The file ends behind the last chunk with records: chunks that were begun
  * and not used are cut off, and the room of the last one with them.
@@ -235,12 +249,13 @@ static bool seal(struct seal *s, struct trace *t, struct trace_seal *how)
 		how->stopped = t->info.ends.rows[0].value[0];
 		how->stopped_value = t->info.ends.rows[0].value[1];
 	}
+	set_executes(t, how);
 	cut_room(s);
 	if (ftruncate(s->fd, (off_t)s->end) ||
 	    (how->how && !append_end(s, t, how, tick)) || !finish_header(s) ||
 	    fstat(s->fd, &st))
 		return false;
-	how->file_size = (uint64_t)st.st_blocks * 512;
+	how->file_size = (uint64_t)st.st_size;
 	return true;
 }
 

@@ -23,16 +23,17 @@ struct trace_seal {
 	uint64_t lost;		/* set */
 	uint64_t stopped;	/* set: enum trace_end, 0 not */
 	uint64_t stopped_value;	/* set */
+	char executes[256];	/* set: what the program became, escaped; or "" */
 };
+
+/* Not an unsealed trace, or one of a process that still runs. */
+bool trace_busy(const char *path);
 
 /*
  * Close the open chunks of a trace that nobody writes any more: their lengths
  * and checksums are written, unused space is given back, and the log gets how
  * the program ended.
  */
-/* Not an unsealed trace, or one of a process that still runs. */
-bool trace_busy(const char *path);
-
 bool trace_seal(const char *path, struct trace_seal *s, struct err *err)
 	MUST_CHECK;
 

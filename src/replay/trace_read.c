@@ -643,9 +643,9 @@ const struct trace_module *trace_module_at(const struct trace *t, vaddr addr,
 
 const char *trace_meta_value(const struct trace *t, const char *key)
 {
-	for (size_t i = 0; i < t->info.n_meta; i++)
-		if (!strcmp(t->meta[i].key.text, key))
-			return t->meta[i].value.text;
+	for (size_t i = t->info.n_meta; i; i--)
+		if (!strcmp(t->meta[i - 1].key.text, key))
+			return t->meta[i - 1].value.text;
 	return NULL;
 }
 

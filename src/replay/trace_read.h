@@ -199,7 +199,7 @@ uint64_t trace_ns(const struct trace *t, uint64_t tick);
 const struct trace_module *trace_module_at(const struct trace *t, vaddr addr,
 					   uint64_t tick);
 
-/* NULL if the key is not there. */
+/* The last one of the key; NULL if there is none. */
 const char *trace_meta_value(const struct trace *t, const char *key);
 
 /*

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * become HOW: allocates a block of 11111 bytes and becomes itself by one
+ * function of the exec family; then there is one of 22222, and the environment
+ * is printed.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { MANY = 400 };
+
+static void end(char **argv)
+{
+	int n = 0;
+
+	while (argv[n])
+		n++;
+	printf("%d arguments\n", n);
+	for (char **e = environ; *e; e++)
+		puts(*e);
+	fflush(stdout);
+	_exit(malloc(22222) ? 7 : 1);
+}
+
+static void become(const char *how, char **argv)
+{
+	char *again[] = { "become", "end", NULL };
+	char *few[] = { "A=1", "PATH=/none", NULL };
+	char *many[MANY + 1] = { "become", "end" };
+
+	if (!strcmp(how, "execv"))
+		execv(argv[0], again);
+	if (!strcmp(how, "execve"))
+		execve(argv[0], again, few);
+	if (!strcmp(how, "execvp"))
+		execvp("become", again);
+	if (!strcmp(how, "execvpe"))
+		execvpe("become", again, few);
+	if (!strcmp(how, "execl"))
+		execl(argv[0], "become", "end", NULL);
+	if (!strcmp(how, "execlp"))
+		execlp("become", "become", "end", NULL);
+	if (!strcmp(how, "execle"))
+		execle(argv[0], "become", "end", NULL, few);
+	if (!strcmp(how, "fexecve"))
+		fexecve(open(argv[0], O_RDONLY), again, few);
+	if (!strcmp(how, "many")) {
+		for (int i = 2; i < MANY; i++)
+			many[i] = "x";
+		execv(argv[0], many);
+	}
+	/* Fails, goes on, and is no other program. */
+	if (!strcmp(how, "fails")) {
+		execl("/nowhere/at/all", "x", NULL);
+		end(again);
+	}
+	/* A child becomes it, not this process. */
+	if (!strcmp(how, "vfork")) {
+		if (!vfork()) {
+			execl(argv[0], "become", "end", NULL);
+			_exit(1);
+		}
+		wait(NULL);
+		end(again);
+	}
+	/* Over and over. */
+	if (!strcmp(how, "loop")) {
+		int n = argv[2] ? atoi(argv[2]) : 60;
+		char left[16];
+
+		snprintf(left, sizeof(left), "%d", n - 1);
+		if (n)
+			execl(argv[0], argv[0], "loop", left, NULL);
+		end(again);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	void *volatile kept;
+
+	if (argc > 1 && !strcmp(argv[1], "end"))
+		end(argv);
+	kept = malloc(11111);
+	become(argc > 1 ? argv[1] : "", argv);
+	return kept ? 1 : 2;
+}
