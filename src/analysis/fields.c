@@ -328,14 +328,19 @@ static bool add_simple(struct builder *b, uint64_t off, uint32_t type,
 	return true;
 }
 
+static bool is_raw_value(const char *name)
+{
+	return begins(name, "__gnu_cxx::__aligned_membuf<") ||
+	       begins(name, "__gnu_cxx::__aligned_buffer<");
+}
+
 /* Containers that are no plain structures; false: it is none. */
 static bool add_special(struct builder *b, uint32_t type, uint64_t off,
 			const struct context *in, const char *name)
 {
 	struct dmember m;
 
-	if (begins(name, "__gnu_cxx::__aligned_membuf<") ||
-	    begins(name, "__gnu_cxx::__aligned_buffer<")) {
+	if (is_raw_value(name)) {
 		add_type(b, first_arg(b->f, type), off, *in);
 		return true;
 	}
@@ -495,4 +500,20 @@ const struct field *fields_get(struct fields *f, uint32_t type,
 		build(f, type);
 	*ret_n = f->of[type].n;
 	return *ret_n ? &f->items[f->of[type].first] : NULL;
+}
+
+uint32_t fields_raw_value(struct dwarf_types *t, uint32_t type)
+{
+	const struct dtype *ty = dwarf_type_head(t, type);
+	struct str name;
+	bool is;
+
+	if (ty->kind != DTYPE_STRUCT || !ty->name)
+		return 0;
+	str_init(&name);
+	dwarf_type_name(t, type, &name);
+	is = is_raw_value(name.text);
+	str_fini(&name);
+	ty = is ? dwarf_type(t, type) : NULL;
+	return ty && ty->n_args ? t->args[ty->args] : 0;
 }

@@ -64,6 +64,9 @@ void fields_init(struct fields *f, struct dwarf_types *t,
 		 const struct hints *hints);
 void fields_fini(struct fields *f);
 
+/* The type of the value in the raw bytes that a type is; 0: it is not such. */
+uint32_t fields_raw_value(struct dwarf_types *t, uint32_t type);
+
 /* Sorted by offset; valid until the next call. */
 const struct field *fields_get(struct fields *f, uint32_t type,
 			       size_t *ret_n);

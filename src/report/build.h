@@ -93,6 +93,12 @@ void build_at_words(struct report *r, const struct report_input *in);
 
 /* build_members.c: the structure at --at */
 void build_at_members(struct report *r, const struct report_input *in);
+/*
+ * The number at an address, if the structure at --at declares one there, is
+ * added to ret.  Its size in bytes; 0: none.
+ */
+uint64_t build_at_number(const struct report_input *in, vaddr addr,
+			 struct str *ret);
 
 /* A running one: what a core stores is what is resident there. */
 bool is_process(const struct space *sp);

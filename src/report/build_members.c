@@ -84,22 +84,22 @@ static void add_pointer(struct walk *w, uint32_t type, vaddr addr)
 	str_fini(&s);
 }
 
-static void set_float(struct walk *w, const uint8_t *bytes, uint64_t size)
+static void float_text(const uint8_t *bytes, uint64_t size, struct str *ret)
 {
 	float f;
 	double d;
 
 	if (size == sizeof(f)) {
 		memcpy(&f, bytes, sizeof(f));
-		table_printf(w->t, M_VALUE, "%g", (double)f);
+		str_printf(ret, "%g", (double)f);
 	} else if (size == sizeof(d)) {
 		memcpy(&d, bytes, sizeof(d));
-		table_printf(w->t, M_VALUE, "%g", d);
+		str_printf(ret, "%g", d);
 	}
 }
 
-static void set_number(struct walk *w, const struct dtype *ty,
-		       const uint8_t *bytes, const struct dmember *m)
+static void integer_text(const struct dtype *ty, const uint8_t *bytes,
+			 const struct dmember *m, struct str *ret)
 {
 	uint64_t value = 0;
 	unsigned bits = (unsigned)ty->size * 8;
@@ -114,26 +114,39 @@ static void set_number(struct walk *w, const struct dtype *ty,
 	if (bits < 64)
 		value &= (UINT64_C(1) << bits) - 1;
 	if (ty->flags & DTYPE_SIGNED && value >> (bits - 1) & 1)
-		table_printf(w->t, M_VALUE, "%" PRId64, (int64_t)
-			     (value | (bits < 64 ? ~UINT64_C(0) << bits : 0)));
+		str_printf(ret, "%" PRId64, (int64_t)
+			   (value | (bits < 64 ? ~UINT64_C(0) << bits : 0)));
 	else
-		table_printf(w->t, M_VALUE, "%" PRIu64, value);
+		str_printf(ret, "%" PRIu64, value);
+}
+
+/* Nothing if it is not in the file, or of a size that is not known. */
+static void number_text(struct space *sp, const struct dtype *ty, vaddr addr,
+			const struct dmember *m, struct str *ret)
+{
+	uint8_t bytes[16] = { 0 };
+
+	if (!ty->size || ty->size > sizeof(bytes) ||
+	    space_read(sp, addr, bytes, ty->size) != ty->size)
+		return;
+	if (ty->flags & DTYPE_FLOAT)
+		float_text(bytes, ty->size, ret);
+	else
+		integer_text(ty, bytes, m, ret);
 }
 
 static void add_number(struct walk *w, uint32_t type, vaddr addr,
 		       const struct dmember *m)
 {
-	struct dtype ty = *dwarf_type_head(&w->ty->t, type);
-	uint8_t bytes[16] = { 0 };
+	struct str s;
 
 	new_row(w, type, addr);
-	if (!ty.size || ty.size > sizeof(bytes) ||
-	    space_read(w->ty->spread.sp, addr, bytes, ty.size) != ty.size)
-		return;
-	if (ty.flags & DTYPE_FLOAT)
-		set_float(w, bytes, ty.size);
-	else
-		set_number(w, &ty, bytes, m);
+	str_init(&s);
+	number_text(w->ty->spread.sp, dwarf_type_head(&w->ty->t, type), addr,
+		    m, &s);
+	if (s.len)
+		table_set_bytes(w->t, M_VALUE, s.text, s.len);
+	str_fini(&s);
 }
 
 /* Up to its zero. */
@@ -179,13 +192,25 @@ static void add_array(struct walk *w, uint32_t type, vaddr addr)
 	}
 }
 
+/* Of a container's raw bytes: as if the value in them were declared so. */
+static struct dmember member(struct typed *ty, const struct dtype *of,
+			     uint32_t i)
+{
+	struct dmember m = ty->t.members[of->members + i];
+	uint32_t value = fields_raw_value(&ty->t, m.type);
+
+	if (value)
+		m.type = value;
+	return m;
+}
+
 static void add_members(struct walk *w, uint32_t type, vaddr addr,
 			unsigned depth)
 {
 	struct dtype ty = *dwarf_type(&w->ty->t, type);
 
 	for (uint32_t i = 0; i < ty.n_members; i++) {
-		struct dmember m = w->ty->t.members[ty.members + i];
+		struct dmember m = member(w->ty, &ty, i);
 		const struct dtype *of = dwarf_type_head(&w->ty->t, m.type);
 		size_t len = w->path.len;
 
@@ -231,32 +256,105 @@ static void add_type(struct walk *w, uint32_t type, vaddr addr)
 	}
 }
 
-void build_at_members(struct report *r, const struct report_input *in)
+/* The structure that --at is in, by its type; 0: it is none we know. */
+static uint32_t structure_at(const struct report_input *in, vaddr *ret_start)
 {
 	struct typed *ty = in->typed;
-	struct walk w = { .ty = ty, .names = in->names, .steps = MAX_STEPS };
+	const struct damage_at *at = in->at;
 	uint32_t block, type;
 	uint64_t size;
 	bool array;
 
-	if (!ty || !ty->any || !in->at->has_block)
-		return;
-	block = index_find(ty->spread.ix, in->at->block.addr);
+	if (!ty || !ty->any || !at->has_block)
+		return 0;
+	block = index_find(ty->spread.ix, at->block.addr);
 	type = block ? ty->spread.blocks[block].type : 0;
 	array = type & SPREAD_ARRAY;
 	type &= ~(uint32_t)SPREAD_ARRAY;
 	if (!type || type >= SPREAD_STRING)
-		return;
+		return 0;
 	size = dwarf_type_size(&ty->t, type);
 	if (!dwarf_type(&ty->t, type)->n_members || !size ||
-	    size > in->at->block.usable)
-		return;
-	w.start = in->at->block.addr;
+	    size > at->block.usable)
+		return 0;
+	*ret_start = at->block.addr;
 	/* Of an array, the element. */
-	if (array && in->at->offset > 0)
-		w.start += (uint64_t)in->at->offset / size * size;
-	if (w.start + size > in->at->block.addr + in->at->block.usable)
-		w.start = in->at->block.addr;
+	if (array && at->offset > 0)
+		*ret_start += (uint64_t)at->offset / size * size;
+	if (*ret_start + size > at->block.addr + at->block.usable)
+		*ret_start = at->block.addr;
+	return type;
+}
+
+/* The member of a structure that *off is in; *off is then the place in it. */
+static uint32_t member_over(struct typed *ty, uint32_t type, uint64_t *off)
+{
+	struct dtype of = *dwarf_type(&ty->t, type);
+
+	for (uint32_t i = 0; i < of.n_members; i++) {
+		struct dmember m = member(ty, &of, i);
+
+		if (m.bits || *off < m.off ||
+		    *off - m.off >= dwarf_type_size(&ty->t, m.type))
+			continue;
+		/* An empty base has no place of its own. */
+		if (m.base && !dwarf_type(&ty->t, m.type)->n_members)
+			continue;
+		*off -= m.off;
+		return m.type;
+	}
+	return 0;
+}
+
+/* The type of what begins at off of a structure; 0: nothing does. */
+static uint32_t type_at(struct typed *ty, uint32_t type, uint64_t off)
+{
+	for (unsigned depth = 0; type && depth < MAX_STEPS; depth++) {
+		struct dtype of = *dwarf_type_head(&ty->t, type);
+		uint64_t size;
+
+		if (of.kind == DTYPE_STRUCT) {
+			type = member_over(ty, type, &off);
+		} else if (of.kind == DTYPE_ARRAY) {
+			size = dwarf_type_size(&ty->t, of.target);
+			if (!size)
+				return 0;
+			type = of.target;
+			off %= size;
+		} else {
+			return off ? 0 : type;
+		}
+	}
+	return 0;
+}
+
+uint64_t build_at_number(const struct report_input *in, vaddr addr,
+			 struct str *ret)
+{
+	vaddr start;
+	uint32_t type = structure_at(in, &start);
+	const struct dtype *of;
+	size_t before = ret->len;
+
+	if (!type || addr < start)
+		return 0;
+	type = type_at(in->typed, type, addr - start);
+	of = type ? dwarf_type_head(&in->typed->t, type) : NULL;
+	if (!of || of->kind != DTYPE_SCALAR)
+		return 0;
+	number_text(in->sp, of, addr, NULL, ret);
+	return ret->len > before ? of->size : 0;
+}
+
+void build_at_members(struct report *r, const struct report_input *in)
+{
+	struct walk w = {
+		.ty = in->typed, .names = in->names, .steps = MAX_STEPS,
+	};
+	uint32_t type = structure_at(in, &w.start);
+
+	if (!type)
+		return;
 	w.t = report_add(r, SECTION_AT, "members", "ITS MEMBERS",
 			 member_columns, M_COLUMNS);
 	w.t->whole = true;

@@ -134,6 +134,22 @@ static uint64_t plain(const struct run *run, uint64_t value, struct str *ret)
 	return max_u64(n, 1);
 }
 
+/* By the types of a structure's members; false: no number is known here. */
+static bool typed_number(const struct report_input *in, vaddr addr,
+			 struct str *ret)
+{
+	struct str next;
+	uint64_t size = build_at_number(in, addr, ret);
+
+	if (!size || size >= in->sp->word)
+		return size;
+	str_init(&next);
+	if (build_at_number(in, addr + size, &next))
+		str_printf(ret, ", %s", next.text);
+	str_fini(&next);
+	return true;
+}
+
 static uint64_t add_words(struct table *t, const struct report_input *in,
 			  const struct run *run, vaddr start, bool redact)
 {
@@ -145,7 +161,7 @@ static uint64_t add_words(struct table *t, const struct report_input *in,
 		return 1;
 	str_init(&s);
 	points = meaning(in, value, &s);
-	if (!points && !redact)
+	if (!points && !redact && !typed_number(in, run->from, &s))
 		n = plain(run, value, &s);
 	if (points || !redact) {
 		table_row(t);

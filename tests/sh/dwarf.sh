@@ -89,6 +89,28 @@ members() {
 }
 ok "members and their values" members
 
+# Keys of a std::map are what they are declared as, printable or not.
+keys() {
+	"$CXX" -g -O0 -o keys "$truth/keys.cc" &&
+		make_core keys.core "$TMP/keys" || return 1
+	for of in map list; do
+		at=$(sed -n "s/^TRUTH $of //p" dump.log)
+		"$HEAPCORE" analyze -q --at="$at" keys.core >$of.txt ||
+			return 1
+		cat $of.txt
+	done
+	grep -Eq '^  _M_storage.first +32 +1094861636 ' map.txt &&
+		grep -Eq '^  _M_storage.second +36 +-1162233672 ' map.txt &&
+		grep -Eq '^  32 .* 1094861636, -1162233672$' map.txt &&
+		grep -Eq '^  _M_storage +16 +7017280452245743464 ' list.txt &&
+		grep -Eq '^  16 .* 7017280452245743464$' list.txt
+}
+if command -v "$CXX" >/dev/null; then
+	ok "numbers that look like texts" keys
+else
+	skip "numbers that look like texts" "no $CXX"
+fi
+
 # says TEXT COMMAND...: on stderr.
 says() {
 	text=$1
