@@ -327,18 +327,21 @@ static void rule_runtime(struct judge *j)
 {
 	const struct heap *h = j->in->heap;
 	uint64_t bytes = j->in->where->row[WHERE_RUNTIME].stored;
-	const struct arena *most = NULL;
+	const struct arena *most = h->arenas;
+	char values[80] = "";
 
+	if (!bytes || !is_much(j, bytes))
+		return;
 	for (size_t i = 0; i < h->n_arenas; i++)
-		if (h->arenas[i].runtime_bytes && (!most ||
-		    h->arenas[i].runtime_bytes > most->runtime_bytes))
+		if (h->arenas[i].runtime_bytes > most->runtime_bytes)
 			most = &h->arenas[i];
-	if (most && is_much(j, bytes))
-		standout_add(j->s, "runtime", bytes,
-			     "%s%s is the heap of a language runtime, %s, "
-			     "which is not walked: its own tools can look "
-			     "into it.", size(bytes).text,
-			     basis(j, WHERE_RUNTIME), most->name);
+	if (most->runtime_used)
+		snprintf(values, sizeof(values), " %s of it is in values.",
+			 size(most->runtime_used).text);
+	standout_add(j->s, "runtime", bytes, "%s%s is the heap of a language "
+		     "runtime, %s, which is not walked: its own tools can look "
+		     "into it.%s", size(bytes).text, basis(j, WHERE_RUNTIME),
+		     most->name, values);
 }
 
 static void rule_anonymous(struct judge *j)

@@ -492,6 +492,66 @@ void heap_sort(struct heap *h)
 	h->last = 0;
 }
 
+/* Bits of a plane from one on, in a new plane. */
+static void plane_tail(uint64_t *to, size_t n_to, const uint64_t *from,
+		       size_t n_from, uint64_t bit)
+{
+	size_t skip = (size_t)(bit >> 6);
+	unsigned shift = bit & 63;
+
+	for (size_t i = 0; i < n_to && skip + i < n_from; i++) {
+		to[i] = from[skip + i] >> shift;
+		if (shift && skip + i + 1 < n_from)
+			to[i] |= from[skip + i + 1] << (64 - shift);
+	}
+}
+
+/* A block of an extent of blocks becomes an extent between two of these. */
+static void cut_out(struct heap *h, uint32_t arena, size_t i,
+		    const struct block *b)
+{
+	vaddr next = b->start + b->size, end = h->extents[i].end;
+	struct heap_extent *x, *tail;
+
+	if (next < end) {
+		size_t t = heap_add_blocks(h, h->extents[i].arena, next, end,
+					   h->extents[i].shift,
+					   h->extents[i].user_off,
+					   h->extents[i].overlap);
+
+		x = &h->extents[i];
+		tail = &h->extents[t];
+		for (size_t k = 0; k < countof(x->planes); k++)
+			plane_tail(tail->planes[k], tail->n_words,
+				   x->planes[k], x->n_words,
+				   (next - x->start) >> x->shift);
+	}
+	heap_trim_extent(h, i, b->start);
+	heap_add_range(h, arena, EXTENT_RUNTIME, b->start, next);
+}
+
+void heap_carve(struct heap *h, uint32_t arena, const struct block *blocks,
+		size_t n)
+{
+	size_t sorted = h->n_extents;
+
+	/* The last one first: what lies behind is not looked up again. */
+	while (n-- > 0) {
+		size_t i = BISECT(mid, 0, sorted, h->extents[mid].start <=
+				  blocks[n].start);
+
+		if (!i--)
+			continue;
+		if (h->extents[i].kind == EXTENT_BLOCKS) {
+			cut_out(h, arena, i, &blocks[n]);
+		} else if (h->extents[i].kind == EXTENT_MMAPPED) {
+			h->extents[i].kind = EXTENT_RUNTIME;
+			h->extents[i].arena = arena;
+		}
+	}
+	heap_sort(h);
+}
+
 /* The first of the first n extents that ends behind addr. */
 static size_t extent_behind(const struct heap *h, size_t n, vaddr addr)
 {

@@ -92,6 +92,8 @@ struct arena {
 	bool contiguous;	/* only main arenas of glibc */
 	bool locked;		/* its lock was held */
 	vaddr top;		/* of its last heap; 0 none */
+	/* Of a runtime whose values tell, garbage among those in use. */
+	uint64_t runtime_used, runtime_free;
 	/* From the walk, by heap_finish(): */
 	struct tally state[BLOCK_STATES];	/* blocks of EXTENT_BLOCKS */
 	struct tally mmapped;
@@ -286,6 +288,12 @@ void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 size_t heap_add_blocks(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 		       unsigned shift, unsigned user_off, unsigned overlap);
 void heap_trim_extent(struct heap *h, size_t extent, vaddr end);
+/*
+ * Blocks in use that are a runtime's heap become EXTENT_RUNTIME of an arena.
+ * They are sorted, and so must extents be, which they are again then.
+ */
+void heap_carve(struct heap *h, uint32_t arena, const struct block *blocks,
+		size_t n);
 /* n blocks of size bytes each from start on, in an extent of blocks. */
 void heap_add_span(struct heap *h, vaddr start, uint64_t n, uint64_t size);
 

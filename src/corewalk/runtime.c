@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "corewalk/ocaml.h"
 #include "corewalk/words.h"
 
 enum {
@@ -360,4 +361,7 @@ void runtime_find(struct space *sp, struct heap *heap)
 	find_v8(&f);
 	f.budget = SEARCHED;
 	find_jvm(&f);
+	heap_sort(heap);
+	ocaml4_find(sp, heap);
+	ocaml5_find(sp, heap);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Heaps of language runtimes that are not walked, only named: Go, V8, and the
- * Java virtual machine.  docs/allocators/runtimes.md has the evidence.
+ * Heaps of language runtimes that are not walked, only named: Go, V8, the Java
+ * virtual machine, and OCaml.  docs/allocators/runtimes.md has the evidence.
  */
 #ifndef COREWALK_RUNTIME_H
 #define COREWALK_RUNTIME_H

@@ -130,6 +130,7 @@ size_t count_missing(const struct space *sp);
 struct heap_sum {
 	uint64_t mapped, used, free, cached, fast, overhead, foreign;
 	uint64_t undecoded, mmapped, trimmable, runtime;
+	uint64_t runtime_used, runtime_free;
 	uint64_t used_blocks, free_blocks, cached_blocks, mmapped_blocks;
 };
 void sum_arena(struct heap_sum *sum, const struct arena *a);

@@ -146,8 +146,10 @@ static void add_arena(struct table *t, const struct arena *a,
 	table_row(t);
 	table_set_text(t, A_NAME, a->name);
 	table_set(t, A_MAPPED, sum.mapped);
-	table_set(t, A_USED, sum.used);
-	table_set(t, A_FREE, sum.free);
+	if (!sum.runtime) {
+		table_set(t, A_USED, sum.used);
+		table_set(t, A_FREE, sum.free);
+	}
 	table_set(t, A_CACHED_BLOCKS, sum.cached_blocks);
 	table_set(t, A_CACHED, sum.cached);
 	table_set(t, A_OVERHEAD, sum.overhead);

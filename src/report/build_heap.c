@@ -36,6 +36,8 @@ void sum_arena(struct heap_sum *sum, const struct arena *a)
 	sum->foreign += a->foreign_bytes;
 	sum->undecoded += a->undecoded_bytes;
 	sum->runtime += a->runtime_bytes;
+	sum->runtime_used += a->runtime_used;
+	sum->runtime_free += a->runtime_free;
 	sum->mapped += a->extent_bytes;
 	sum->trimmable += a->trimmable_bytes;
 }
@@ -166,6 +168,29 @@ static void rank_where(struct table *t, const struct report_input *in)
 		table_sort(t, W_STORED, false);
 }
 
+/* "runtime heap, not walked (go, ocaml)" */
+static void set_runtimes(struct table *t, const struct heap *h)
+{
+	uint32_t last = UINT32_MAX;
+	struct str s;
+
+	str_init(&s);
+	str_adds(&s, where_row_text(WHERE_RUNTIME));
+	for (size_t i = 0; i < h->n_arenas; i++) {
+		const struct arena *a = &h->arenas[i];
+
+		if (!a->runtime_bytes || a->allocator == last)
+			continue;
+		str_printf(&s, "%s%s", last == UINT32_MAX ? " (" : ", ",
+			   h->allocators[a->allocator].name);
+		last = a->allocator;
+	}
+	if (last != UINT32_MAX)
+		str_addc(&s, ')');
+	table_set_text(t, W_TEXT, s.text);
+	str_fini(&s);
+}
+
 void build_where(struct report *r, const struct report_input *in)
 {
 	struct table *t = report_add(r, SECTION_WHERE, "where",
@@ -180,7 +205,10 @@ void build_where(struct report *r, const struct report_input *in)
 			continue;
 		table_row(t);
 		table_set_text(t, W_WHAT, where_row_name(i));
-		table_set_text(t, W_TEXT, where_row_text(i));
+		if (i == WHERE_RUNTIME)
+			set_runtimes(t, in->heap);
+		else
+			table_set_text(t, W_TEXT, where_row_text(i));
 		table_set(t, W_BYTES, a->bytes);
 		table_set(t, W_STORED, a->stored);
 		set_pages(t, W_RESIDENT, W_SWAPPED, in, &a->pages);
@@ -299,7 +327,8 @@ enum {
 	L_NAME, L_VERSION, L_ARENAS, L_EVIDENCE, L_USED, L_FREE, L_OVERHEAD,
 	L_USED_BLOCKS, L_CACHED, L_FAST, L_FOREIGN, L_UNDECODED, L_MAPPED,
 	L_TRIMMABLE, L_MMAPPED, L_MMAPPED_BLOCKS, L_FREE_BLOCKS,
-	L_CLAIMED, L_CLAIMED_BLOCKS, L_RUNTIME, L_COLUMNS
+	L_CLAIMED, L_CLAIMED_BLOCKS, L_RUNTIME, L_RUNTIME_USED, L_RUNTIME_FREE,
+	L_COLUMNS
 };
 
 static const struct column allocator_columns[L_COLUMNS] = {
@@ -326,6 +355,9 @@ static const struct column allocator_columns[L_COLUMNS] = {
 	[L_CLAIMED_BLOCKS] = COLUMN("mmapped_claimed_blocks",
 				    "malloc counts, blocks", COUNT),
 	[L_RUNTIME] = COLUMN("runtime_bytes", "not walked", BYTES),
+	[L_RUNTIME_USED] = COLUMN("runtime_used_bytes", "in values", BYTES),
+	[L_RUNTIME_FREE] = COLUMN("runtime_free_bytes", "free for values",
+				  BYTES),
 };
 
 static struct heap_sum sum_allocator(const struct heap *h, size_t allocator,
@@ -357,6 +389,10 @@ static void add_allocator(struct table *t, const struct heap *h, size_t i)
 	table_set(t, L_MAPPED, sum.mapped);
 	if (sum.runtime) {
 		table_set(t, L_RUNTIME, sum.runtime);
+		if (sum.runtime_used || sum.runtime_free) {
+			table_set(t, L_RUNTIME_USED, sum.runtime_used);
+			table_set(t, L_RUNTIME_FREE, sum.runtime_free);
+		}
 		return;
 	}
 	table_set(t, L_USED, sum.used);

@@ -129,7 +129,8 @@ documents() {
 	fi
 	# There is no PHP here: tests/sh/php.sh.
 	grep '^php' manual
-	for core in core.1234 core.damaged core.twice; do
+	xz -dc "$SRC/tests/cores/ocaml4/core.xz" >core.ocaml
+	for core in core.1234 core.damaged core.twice core.ocaml; do
 		heapcore analyze -q --json $core >$core.json || [ $? = 3 ] ||
 			return 1
 		keys $core.json
@@ -159,7 +160,6 @@ documents() {
 		echo search.rows.type
 		printf '%s\n' types.object_bytes
 		printf 'records.rows.%s\n' record_bytes records
-		echo allocators.runtime_bytes
 		# Nor has it an allocator with spans: tests/sh/tcmalloc.sh.
 		printf '%s\n' free_levels releases spans spans_held_by
 		printf 'free_levels.%s\n' allocator span_bytes cache_bytes \

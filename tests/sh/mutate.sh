@@ -77,4 +77,13 @@ if command -v php >/dev/null && php -r 'posix_getpid();' 2>/dev/null; then
 else
 	skip "zend" "no php with posix"
 fi
+# fixture NAME: a core that is there already.
+fixture() {
+	xz -dc "$SRC/tests/cores/$1/core.xz" >"$1" &&
+		"$BUILD/tests/fuzz/mutate" -n $((MUTATIONS / 10)) -m "$most" \
+			"$1"
+}
+for name in ocaml4 ocaml5; do
+	ok "$name" fixture $name
+done
 finish

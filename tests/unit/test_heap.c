@@ -471,3 +471,55 @@ TEST(cached_blocks_are_sorted)
 	h.cached = NULL;
 	heap_fini(&h);
 }
+
+/* Blocks of many sizes, some free, some cut out: nobody else is moved. */
+TEST(carve)
+{
+	enum { BLOCKS = 400, EVERY = 7 };
+	uint32_t seed = 1, runtime;
+	struct block cut[BLOCKS], kept[BLOCKS], b;
+	size_t n_cut = 0, n_kept = 0, i = 0, x;
+	struct heap_iter it;
+	vaddr at = BASE;
+	uint64_t bytes = 0;
+	struct heap h;
+
+	start_heap(&h);
+	heap_add_mmapped(&h, 1, BASE - 8192, BASE - 4096, BASE - 8176, 0);
+	x = add_blocks(&h, BASE, BASE + 100 * BLOCKS * GRAIN);
+	for (size_t k = 0; k < BLOCKS; k++) {
+		seed = seed * 1664525 + 1013904223;
+		put(&h, x, at, k % EVERY ? (enum block_state)(seed >> 29) :
+		    BLOCK_USED);
+		at += (seed >> 8) % 90 * GRAIN + 2 * GRAIN;
+	}
+	heap_trim_extent(&h, x, at);
+	heap_sort(&h);
+	heap_iter_init(&it, &h);
+	while (heap_iter_next(&it, &b))
+		if (b.mmapped || (i++ % EVERY == 0 && b.state == BLOCK_USED))
+			cut[n_cut++] = b;
+		else
+			kept[n_kept++] = b;
+	heap_add_arena(&h, 0, 0, "runtime");
+	runtime = (uint32_t)h.n_arenas - 1;
+	heap_carve(&h, runtime, cut, n_cut);
+	heap_finish(&h);
+	CHECK_U64(h.n_notes, 0);
+	for (size_t k = 0; k < n_cut; k++) {
+		bytes += cut[k].size;
+		CHECK(!heap_find(&h, cut[k].addr, &b));
+		CHECK_U64(heap_extent_at(&h, cut[k].addr)->arena, runtime);
+	}
+	CHECK_U64(h.arenas[runtime].runtime_bytes, bytes);
+	CHECK_U64(h.arenas[0].extent_bytes, at - BASE + 4096 - bytes);
+	heap_iter_init(&it, &h);
+	for (size_t k = 0; k < n_kept; k++) {
+		CHECK(heap_iter_next(&it, &b));
+		CHECK_U64(b.start, kept[k].start);
+		CHECK_U64(b.size, kept[k].size);
+		CHECK_U64(b.state, kept[k].state);
+	}
+	CHECK(!heap_iter_next(&it, &b));
+	heap_fini(&h);
+}
