@@ -406,7 +406,8 @@ jq '. + {types: [{name: "a", bytes: 1, blocks: 1}],
 	>typed.json
 diff --json typed.json typed.json >typed.doc 2>/dev/null || [ $? = 3 ]
 diff --json before.json -p $PID >process.doc 2>/dev/null || :
-jq '.target.torn = false | .arenas[0].name = "b"' small.json >named.json
+jq '.complete = false | .target.torn = false |
+	.arenas[0].name = "b"' small.json >named.json
 diff --json named.json foreign >named.doc 2>/dev/null || [ $? = 3 ]
 jq '.arenas[0].address = "0x10"' small.json >x.json
 jq '.arenas[0].address = "0x10" | .arenas += [.arenas[0]] |
