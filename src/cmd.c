@@ -312,7 +312,7 @@ static int finish(struct out *out)
 	return out_close(out, &err) ? STATUS_COMPLETE : cmd_fail(&err);
 }
 
-int cmd_help(const struct command *c)
+static int help(const struct command *c)
 {
 	struct out out;
 
@@ -341,6 +341,38 @@ int cmd_version(void)
 	out_adds(&out, "\nCopyright (C) 2026 the heapcore authors\n"
 		       "Licence MIT: free software, no warranty.\n");
 	return finish(&out);
+}
+
+bool cmd_begin(const struct command *c, int argc, char **argv, void *values,
+	       struct list *rest, int *ret_status)
+{
+	const struct common *common = values;
+	struct err err = { .kind = ERR_NONE };
+
+	if (!cmd_parse(c, argc, argv, values, rest, &err))
+		*ret_status = cmd_usage(c, &err);
+	else if (common->help)
+		*ret_status = help(c);
+	else if (common->version)
+		*ret_status = cmd_version();
+	else
+		return true;
+	return false;
+}
+
+bool cmd_start(const struct command *c, bool prepared,
+	       const struct common *common, struct progress *ret_progress,
+	       struct out *ret_out, struct err *err, int *ret_status)
+{
+	if (!prepared || !cmd_progress(common, ret_progress, err)) {
+		*ret_status = cmd_usage(c, err);
+		return false;
+	}
+	if (!out_open(ret_out, common->output, common->force, err)) {
+		*ret_status = cmd_fail(err);
+		return false;
+	}
+	return true;
 }
 
 /*
@@ -454,22 +486,21 @@ bool cmd_color(const struct common *common, bool *ret, struct err *err)
 	return true;
 }
 
-bool cmd_progress(const struct common *common, enum progress_mode *ret,
+bool cmd_progress(const struct common *common, struct progress *ret,
 		  struct err *err)
 {
 	const char *how = common->progress ? common->progress : "auto";
+	enum progress_mode mode = PROGRESS_NONE;
 
 	if (strcmp(how, "plain") && strcmp(how, "auto"))
 		return err_set(err, ERR_USAGE,
 			       "--progress is auto or plain, not '%.40s'",
 			       how);
-	if (common->quiet)
-		*ret = PROGRESS_NONE;
-	else if (!strcmp(how, "plain"))
-		*ret = PROGRESS_PLAIN;
-	else
-		*ret = isatty(STDERR_FILENO) ? PROGRESS_TERMINAL
-					     : PROGRESS_NONE;
+	if (!common->quiet && !strcmp(how, "plain"))
+		mode = PROGRESS_PLAIN;
+	else if (!common->quiet && isatty(STDERR_FILENO))
+		mode = PROGRESS_TERMINAL;
+	progress_init(ret, mode);
 	return true;
 }
 

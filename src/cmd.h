@@ -73,6 +73,14 @@ struct common {
 enum { COMMON_OPTIONS = 8 };
 extern const struct option common_options[COMMON_OPTIONS];
 
+/* Those of them from one on, for a command that has its own words or less. */
+enum { COMMON_FORCE = 1, COMMON_COLOR = 3, COMMON_PROGRESS, COMMON_QUIET,
+       COMMON_HELP };
+#define COMMON_FROM(first, base) \
+	{ NULL, common_options + (first), COMMON_OPTIONS - (first), (base) }
+#define COMMON_ONE(which, base) \
+	{ NULL, common_options + (which), 1, (base) }
+
 extern const struct command command_analyze;
 extern const struct command command_diff;
 extern const struct command command_replay;
@@ -90,8 +98,24 @@ bool cmd_parse(const struct command *c, int argc, char **argv, void *values,
 	       struct list *rest, struct err *err) MUST_CHECK;
 void list_fini(struct list *l);
 
-/* --help of a command, --version; on stdout. The status. */
-int cmd_help(const struct command *c);
+/*
+ * The same, and --help, --version or what is wrong: true if the command is to
+ * go on, else *ret_status is set.  values begins with a struct common.
+ */
+bool cmd_begin(const struct command *c, int argc, char **argv, void *values,
+	       struct list *rest, int *ret_status) MUST_CHECK;
+
+/*
+ * Of a command that writes a report, with what preparing it found: the output
+ * is opened and progress begun, or *ret_status is set.
+ */
+struct out;
+bool cmd_start(const struct command *c, bool prepared,
+	       const struct common *common, struct progress *ret_progress,
+	       struct out *ret_out, struct err *err,
+	       int *ret_status) MUST_CHECK;
+
+/* --version, on stdout.  The status. */
 int cmd_version(void);
 
 /* "heapcore: THING: what" and the hint line; the status. */
@@ -105,7 +129,7 @@ void cmd_warn(const struct space *sp, bool redact);
 /* What --color and --progress and the terminals say. */
 bool cmd_color(const struct common *common, bool *ret, struct err *err)
 	MUST_CHECK;
-bool cmd_progress(const struct common *common, enum progress_mode *ret,
+bool cmd_progress(const struct common *common, struct progress *ret,
 		  struct err *err) MUST_CHECK;
 
 /* The number of a process; seconds, which stay as they are without text. */

@@ -600,28 +600,16 @@ static int make_report(struct run *run, struct err *err)
 
 static int analyze(const struct command *self, int argc, char **argv)
 {
-	enum progress_mode mode;
 	struct run run = { .args.pid = NULL };
 	struct args *a = &run.args;
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
 	subject_init(&run.subject);
-	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
-		status = cmd_usage(self, &err);
-	else if (a->common.help)
-		status = cmd_help(self);
-	else if (a->common.version)
-		status = cmd_version();
-	else if (!prepare(&run, &err) ||
-		 !cmd_progress(&a->common, &mode, &err))
-		status = cmd_usage(self, &err);
-	else if (!out_open(&run.out, a->common.output, a->common.force, &err))
-		status = cmd_fail(&err);
-	else {
-		progress_init(&run.progress, mode);
+	if (cmd_begin(self, argc, argv, a, &a->files, &status) &&
+	    cmd_start(self, prepare(&run, &err), &a->common, &run.progress,
+		      &run.out, &err, &status))
 		status = make_report(&run, &err);
-	}
 	run_fini(&run);
 	return status;
 }

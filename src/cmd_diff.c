@@ -305,27 +305,15 @@ static void run_fini(struct run *run)
 
 static int diff(const struct command *self, int argc, char **argv)
 {
-	enum progress_mode mode;
 	struct run run = { .compare.complete = false };
 	struct args *a = &run.args;
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
-	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
-		status = cmd_usage(self, &err);
-	else if (a->common.help)
-		status = cmd_help(self);
-	else if (a->common.version)
-		status = cmd_version();
-	else if (!prepare(&run, argc, argv, &err) ||
-		 !cmd_progress(&a->common, &mode, &err))
-		status = cmd_usage(self, &err);
-	else if (!out_open(&run.out, a->common.output, a->common.force, &err))
-		status = cmd_fail(&err);
-	else {
-		progress_init(&run.progress, mode);
+	if (cmd_begin(self, argc, argv, a, &a->files, &status) &&
+	    cmd_start(self, prepare(&run, argc, argv, &err), &a->common,
+		      &run.progress, &run.out, &err, &status))
 		status = make_report(&run, &err);
-	}
 	run_fini(&run);
 	return status;
 }

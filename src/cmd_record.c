@@ -67,13 +67,11 @@ static const struct option record_options[] = {
 	  OPTION_VALUE, ARG(max) },
 	{ 'q', "quiet", NULL, "no last line, no warnings", OPTION_FLAG,
 	  COMMON(quiet) },
-	{ 'h', "help", NULL, "this text", OPTION_FLAG, COMMON(help) },
-	{ 'V', "version", NULL, "version and licence", OPTION_FLAG,
-	  COMMON(version) },
 };
 
 static const struct option_group groups[] = {
 	{ "Options", record_options, countof(record_options), 0 },
+	COMMON_FROM(COMMON_HELP, ARG(common)),
 };
 
 /* The command line, checked. */
@@ -466,16 +464,9 @@ static int record(const struct command *self, int argc, char **argv)
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
-	if (!cmd_parse(self, argc, argv, &a, &a.words, &err))
-		status = cmd_usage(self, &err);
-	else if (a.common.help)
-		status = cmd_help(self);
-	else if (a.common.version)
-		status = cmd_version();
-	else if (!prepare(&a, &plan, &err))
-		status = cmd_usage(self, &err);
-	else
-		status = record_program(&a, &plan);
+	if (cmd_begin(self, argc, argv, &a, &a.words, &status))
+		status = prepare(&a, &plan, &err) ?
+			 record_program(&a, &plan) : cmd_usage(self, &err);
 	plan_fini(&plan);
 	list_fini(&a.words);
 	return status;

@@ -14,6 +14,7 @@
 #include "cmd.h"
 #include "cmd_export.h"
 #include "cmd_report.h"
+#include "cmd_subject.h"
 #include "report/replay.h"
 #include "report/replay_export.h"
 #include "report/replay_run.h"
@@ -25,7 +26,7 @@ struct args {
 	const char *rate, *by, *estimator, *seed, *seeds, *streams;
 	const char *metric, *at, *peak, *depth, *window, *growth;
 	bool no_exact, only_exact;
-	struct list sysroots, debug_dirs;
+	struct subject_args names;
 	const char *pauses, *pause_unit, *pause_start, *pause_total;
 	struct export_args export;
 	const char *massif;
@@ -79,13 +80,6 @@ static const struct option metric_options[] = {
 	  ARG(report.only) },
 };
 
-static const struct option name_options[] = {
-	{ 0, "sysroot", "DIR", "look for programs and libraries below DIR;\n"
-	  "may be repeated", OPTION_LIST, ARG(sysroots) },
-	{ 0, "debug-dir", "DIR", "more places for debug files",
-	  OPTION_LIST, ARG(debug_dirs) },
-};
-
 static const struct option pause_options[] = {
 	{ 0, "pauses", "FILE", "pauses of a collector: JSON lines with start,\n"
 	  "duration, full", OPTION_VALUE, ARG(pauses) },
@@ -106,7 +100,8 @@ static const struct option_group groups[] = {
 	{ "Sampler", sampler_options, countof(sampler_options), 0 },
 	{ "Report", metric_options, countof(metric_options), 0 },
 	{ NULL, report_shape_options, REPORT_SHAPE_OPTIONS, ARG(report) },
-	{ "Names", name_options, countof(name_options), 0 },
+	{ "Names", subject_file_options + SUBJECT_NAMES_FIRST,
+	  SUBJECT_NAME_OPTIONS, ARG(names) },
 	{ "Pauses", pause_options, countof(pause_options), 0 },
 	{ "Files", export_options, EXPORT_OPTIONS, ARG(export) },
 	{ NULL, file_options, countof(file_options), 0 },
@@ -526,10 +521,10 @@ static void analyse(struct run *run)
 	struct replay_run *pass = &run->pass;
 
 	run->target_options = (struct target_options){
-		.sysroots = run->args.sysroots.items,
-		.n_sysroots = run->args.sysroots.n,
-		.debug_dirs = run->args.debug_dirs.items,
-		.n_debug_dirs = run->args.debug_dirs.n,
+		.sysroots = run->args.names.sysroots.items,
+		.n_sysroots = run->args.names.sysroots.n,
+		.debug_dirs = run->args.names.debug_dirs.items,
+		.n_debug_dirs = run->args.names.debug_dirs.n,
 	};
 	frames_init(&run->frames, run->trace, &run->target_options);
 	pass->progress = &run->progress;
@@ -650,32 +645,20 @@ static void run_fini(struct run *run)
 	conditions_fini(&run->conditions);
 	report_args_fini(&run->args.report);
 	list_fini(&run->args.files);
-	list_fini(&run->args.sysroots);
-	list_fini(&run->args.debug_dirs);
+	subject_args_fini(&run->args.names);
 }
 
 static int replay(const struct command *self, int argc, char **argv)
 {
-	enum progress_mode mode;
 	struct run *run = mem_zalloc(sizeof(*run));
 	struct args *a = &run->args;
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
-	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
-		status = cmd_usage(self, &err);
-	else if (a->common.help)
-		status = cmd_help(self);
-	else if (a->common.version)
-		status = cmd_version();
-	else if (!prepare(run, &err) || !cmd_progress(&a->common, &mode, &err))
-		status = cmd_usage(self, &err);
-	else if (!out_open(&run->out, a->common.output, a->common.force, &err))
-		status = cmd_fail(&err);
-	else {
-		progress_init(&run->progress, mode);
+	if (cmd_begin(self, argc, argv, a, &a->files, &status) &&
+	    cmd_start(self, prepare(run, &err), &a->common, &run->progress,
+		      &run->out, &err, &status))
 		status = make_report(run, &err);
-	}
 	run_fini(run);
 	free(run);
 	return status;

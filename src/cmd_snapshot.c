@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "base/progress.h"
 #include "cmd.h"
+#include "cmd_subject.h"
 #include "corewalk/snapshot.h"
 #include "corewalk/target.h"
 #include "report/out.h"
@@ -15,9 +16,7 @@
 struct args {
 	struct common common;
 	const char *pid;
-	const char *max_pause;
-	bool no_stop;
-	bool no_swapin;
+	struct subject_args how;
 	bool all;
 	bool fork;
 	const char *compress;
@@ -30,14 +29,8 @@ struct args {
 
 static const struct option input_options[] = {
 	{ 'p', "pid", "PID", "the process", OPTION_ONE, ARG(pid) },
-	{ 0, "max-pause", "TIME", "give up if it had to stand still for "
-	  "longer [10s]", OPTION_VALUE, ARG(max_pause) },
 	{ 0, "fork", NULL, "let it fork, and read the child: a shorter "
 	  "pause", OPTION_FLAG, ARG(fork) },
-	{ 0, "no-stop", NULL, "read it while it runs; less is sure",
-	  OPTION_FLAG, ARG(no_stop) },
-	{ 0, "no-swapin", NULL, "leave in swap what is there", OPTION_FLAG,
-	  ARG(no_swapin) },
 	{ 0, "all", NULL, "shared memory and files too", OPTION_FLAG,
 	  ARG(all) },
 	{ 0, "tmpdir", "DIR", "where a copy goes that does not fit in "
@@ -51,19 +44,16 @@ static const struct option output_options[] = {
 	  COMMON(force) },
 	{ 0, "compress", "zstd|none", "how to pack it [zstd]",
 	  OPTION_VALUE, ARG(compress) },
-	{ 0, "progress", "auto|plain",
-	  "plain: a line for each phase on stderr", OPTION_VALUE,
-	  COMMON(progress) },
 	{ 'q', "quiet", NULL, "no progress, no warnings, no last line",
 	  OPTION_FLAG, COMMON(quiet) },
-	{ 'h', "help", NULL, "this text", OPTION_FLAG, COMMON(help) },
-	{ 'V', "version", NULL, "version and licence", OPTION_FLAG,
-	  COMMON(version) },
 };
 
 static const struct option_group groups[] = {
 	{ "Process", input_options, countof(input_options), 0 },
+	{ NULL, subject_process_options, SUBJECT_PROCESS_OPTIONS, ARG(how) },
 	{ "Output", output_options, countof(output_options), 0 },
+	COMMON_ONE(COMMON_PROGRESS, ARG(common)),
+	COMMON_FROM(COMMON_HELP, ARG(common)),
 };
 
 /* The command line, checked. */
@@ -71,7 +61,7 @@ struct plan {
 	uint32_t pid;
 	bool compress;
 	struct target_options options;
-	enum progress_mode progress;
+	struct progress progress;
 };
 
 static bool check_compress(const char *how, bool *ret, struct err *err)
@@ -100,19 +90,19 @@ static bool prepare(const struct args *a, struct plan *ret, struct err *err)
 	if (!strcmp(a->common.output, "-"))
 		return err_set(err, ERR_USAGE, "a core is not written in one "
 			       "go: give a file, not a pipe");
-	if (a->fork && a->no_stop)
+	if (a->fork && a->how.no_stop)
 		return err_set(err, ERR_USAGE, "--fork and --no-stop exclude "
 			       "each other");
 	ret->options = (struct target_options){
 		.no_files = true,
 		.tmpdir = a->tmpdir,
-		.no_stop = a->no_stop,
-		.no_swapin = a->no_swapin,
+		.no_stop = a->how.no_stop,
+		.no_swapin = a->how.no_swapin,
 		.all = a->all,
 		.fork = a->fork,
 	};
 	return cmd_pid(a->pid, &ret->pid, err) &&
-	       cmd_seconds(a->max_pause, &ret->options.max_pause_s, err) &&
+	       cmd_seconds(a->how.max_pause, &ret->options.max_pause_s, err) &&
 	       check_compress(a->compress, &ret->compress, err) &&
 	       cmd_progress(&a->common, &ret->progress, err);
 }
@@ -133,10 +123,10 @@ static void say_done(const struct args *a, const struct space *sp,
 		fprintf(stderr, "stood still for %.3f s\n", sp->stopped_s);
 }
 
-static int take(const struct args *a, const struct plan *plan,
-		struct progress *progress)
+static int take(const struct args *a, struct plan *plan)
 {
 	struct target_options options = plan->options;
+	struct progress *progress = &plan->progress;
 	struct snapshot_file *file;
 	struct space *sp;
 	struct err err;
@@ -170,23 +160,13 @@ static int take(const struct args *a, const struct plan *plan,
 static int snapshot(const struct command *self, int argc, char **argv)
 {
 	struct args a = { .pid = NULL };
-	struct progress progress;
 	struct plan plan;
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
-	if (!cmd_parse(self, argc, argv, &a, &a.files, &err)) {
-		status = cmd_usage(self, &err);
-	} else if (a.common.help) {
-		status = cmd_help(self);
-	} else if (a.common.version) {
-		status = cmd_version();
-	} else if (!prepare(&a, &plan, &err)) {
-		status = cmd_usage(self, &err);
-	} else {
-		progress_init(&progress, plan.progress);
-		status = take(&a, &plan, &progress);
-	}
+	if (cmd_begin(self, argc, argv, &a, &a.files, &status))
+		status = prepare(&a, &plan, &err) ?
+			 take(&a, &plan) : cmd_usage(self, &err);
 	list_fini(&a.files);
 	return status;
 }

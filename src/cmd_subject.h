@@ -42,6 +42,8 @@ struct subject_args {
 	const char *allocator;
 };
 enum { SUBJECT_PROCESS_OPTIONS = 3, SUBJECT_FILE_OPTIONS = 6 };
+/* Of the latter, those that say where names come from. */
+enum { SUBJECT_NAMES_FIRST = 1, SUBJECT_NAME_OPTIONS = 2 };
 extern const struct option subject_process_options[SUBJECT_PROCESS_OPTIONS];
 extern const struct option subject_file_options[SUBJECT_FILE_OPTIONS];
 

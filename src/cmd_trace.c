@@ -47,19 +47,12 @@ static const struct option output_options[] = {
 	  OPTION_FLAG, COMMON(force) },
 	{ 0, "json", NULL, "info as one JSON document", OPTION_FLAG,
 	  COMMON(json) },
-	{ 0, "progress", "auto|plain",
-	  "plain: a line for each phase on stderr", OPTION_VALUE,
-	  COMMON(progress) },
-	{ 'q', "quiet", NULL, "no progress and no warnings", OPTION_FLAG,
-	  COMMON(quiet) },
-	{ 'h', "help", NULL, "this text", OPTION_FLAG, COMMON(help) },
-	{ 'V', "version", NULL, "version and licence", OPTION_FLAG,
-	  COMMON(version) },
 };
 
 static const struct option_group groups[] = {
 	{ "What", what_options, countof(what_options), 0 },
 	{ "Output", output_options, countof(output_options), 0 },
+	COMMON_FROM(COMMON_PROGRESS, ARG(common)),
 };
 
 /* What all four do with their file. */
@@ -657,22 +650,13 @@ static int dispatch(const struct command *self, const struct args *a,
 static int trace(const struct command *self, int argc, char **argv)
 {
 	struct args a = { .rows = NULL };
-	enum progress_mode mode;
-	struct progress progress;
+	struct progress progress = { .mode = PROGRESS_NONE };
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
-	if (!cmd_parse(self, argc, argv, &a, &a.words, &err)) {
-		status = cmd_usage(self, &err);
-	} else if (a.common.help) {
-		status = cmd_help(self);
-	} else if (a.common.version) {
-		status = cmd_version();
-	} else if (!cmd_progress(&a.common, &mode, &err)) {
-		status = cmd_usage(self, &err);
-	} else {
-		progress_init(&progress, mode);
-		status = dispatch(self, &a, &progress);
+	if (cmd_begin(self, argc, argv, &a, &a.words, &status)) {
+		status = cmd_progress(&a.common, &progress, &err) ?
+			 dispatch(self, &a, &progress) : cmd_usage(self, &err);
 		progress_fini(&progress);
 	}
 	list_fini(&a.words);

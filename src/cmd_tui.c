@@ -50,23 +50,9 @@ static const struct option screen_options[] = {
 	  OPTION_FLAG, ARG(ascii) },
 };
 
-#define COMMON(field) (ARG(common) + offsetof(struct common, field))
-
-static const struct option output_options[] = {
+static const struct option output_option[] = {
 	{ 'o', "output", "FILE", "where the screens of a script go",
-	  OPTION_VALUE, COMMON(output) },
-	{ 0, "force", NULL, "replace FILE even if it is no report",
-	  OPTION_FLAG, COMMON(force) },
-	{ 0, "color", "auto|always|never", "NO_COLOR is honoured",
-	  OPTION_VALUE, COMMON(color) },
-	{ 0, "progress", "auto|plain",
-	  "plain: a line for each phase on stderr", OPTION_VALUE,
-	  COMMON(progress) },
-	{ 'q', "quiet", NULL, "no progress and no warnings", OPTION_FLAG,
-	  COMMON(quiet) },
-	{ 'h', "help", NULL, "this text", OPTION_FLAG, COMMON(help) },
-	{ 'V', "version", NULL, "version and licence", OPTION_FLAG,
-	  COMMON(version) },
+	  OPTION_VALUE, ARG(common) + offsetof(struct common, output) },
 };
 
 static const struct option_group groups[] = {
@@ -74,7 +60,9 @@ static const struct option_group groups[] = {
 	{ NULL, subject_process_options, SUBJECT_PROCESS_OPTIONS, ARG(how) },
 	{ NULL, subject_file_options, SUBJECT_FILE_OPTIONS, ARG(how) },
 	{ "Screen", screen_options, countof(screen_options), 0 },
-	{ "Output", output_options, countof(output_options), 0 },
+	{ "Output", output_option, countof(output_option), 0 },
+	COMMON_ONE(COMMON_FORCE, ARG(common)),
+	COMMON_FROM(COMMON_COLOR, ARG(common)),
 };
 
 struct run {
@@ -526,25 +514,18 @@ static int show(struct run *run, struct err *err)
 
 static int tui(const struct command *self, int argc, char **argv)
 {
-	enum progress_mode mode;
 	struct run run = { .args.pid = NULL };
 	struct args *a = &run.args;
 	struct err err = { .kind = ERR_NONE };
 	int status;
 
 	run.subject = new_subject();
-	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
-		status = cmd_usage(self, &err);
-	else if (a->common.help)
-		status = cmd_help(self);
-	else if (a->common.version)
-		status = cmd_version();
-	else if (!check_args(&run, &err) ||
-		 !cmd_progress(&a->common, &mode, &err))
-		status = cmd_usage(self, &err);
-	else {
-		progress_init(&run.progress, mode);
-		status = show(&run, &err);
+	if (cmd_begin(self, argc, argv, a, &a->files, &status)) {
+		if (check_args(&run, &err) &&
+		    cmd_progress(&a->common, &run.progress, &err))
+			status = show(&run, &err);
+		else
+			status = cmd_usage(self, &err);
 	}
 	if (run.subject->input.at)
 		damage_at_fini(&run.at);

@@ -626,20 +626,17 @@ static void watch_fini(struct watch *w)
 	list_fini(&w->args.files);
 }
 
-static int run_watch(struct watch *w, enum progress_mode mode,
-		     struct err *err)
+static int run_watch(struct watch *w, struct err *err)
 {
 	w->signal_fd = open_signals();
 	/* Since Linux 5.3; without it the number alone says who it is. */
 	w->pid_fd = (int)syscall(SYS_pidfd_open, w->pid, 0);
 	w->out_tty = isatty(w->out.fd);
-	progress_init(&w->progress, mode);
 	return watch_process(w, err);
 }
 
 static int watch(const struct command *self, int argc, char **argv)
 {
-	enum progress_mode mode;
 	struct watch w = { .pid_fd = -1, .signal_fd = -1 };
 	struct args *a = &w.args;
 	struct err err = { .kind = ERR_NONE };
@@ -648,19 +645,10 @@ static int watch(const struct command *self, int argc, char **argv)
 	str_init(&w.program);
 	str_init(&w.incomplete);
 	table_init(&w.table, "watch", "", line_columns, L_COLUMNS);
-	if (!cmd_parse(self, argc, argv, a, &a->files, &err))
-		status = cmd_usage(self, &err);
-	else if (a->common.help)
-		status = cmd_help(self);
-	else if (a->common.version)
-		status = cmd_version();
-	else if (!prepare(&w, &err) ||
-		 !cmd_progress(&a->common, &mode, &err))
-		status = cmd_usage(self, &err);
-	else if (!out_open(&w.out, a->common.output, a->common.force, &err))
-		status = cmd_fail(&err);
-	else
-		status = run_watch(&w, mode, &err);
+	if (cmd_begin(self, argc, argv, a, &a->files, &status) &&
+	    cmd_start(self, prepare(&w, &err), &a->common, &w.progress,
+		      &w.out, &err, &status))
+		status = run_watch(&w, &err);
 	watch_fini(&w);
 	return status;
 }
