@@ -338,10 +338,9 @@ static void rule_runtime(struct judge *j)
 	if (most->runtime_used)
 		snprintf(values, sizeof(values), " %s of it is in values.",
 			 size(most->runtime_used).text);
-	standout_add(j->s, "runtime", bytes, "%s%s is the heap of a language "
-		     "runtime, %s, which is not walked: its own tools can look "
-		     "into it.%s", size(bytes).text, basis(j, WHERE_RUNTIME),
-		     most->name, values);
+	standout_add(j->s, "runtime", bytes, "%s%s is the heap of a runtime, "
+		     "%s: its own tools can look into it.%s", size(bytes).text,
+		     basis(j, WHERE_RUNTIME), most->name, values);
 }
 
 static void rule_anonymous(struct judge *j)
