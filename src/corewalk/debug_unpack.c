@@ -36,7 +36,8 @@ static bool read_header(const struct elf *elf, uint32_t i, struct packed *ret)
 
 	memcpy(&sh, elf->data + at, sizeof(sh));
 	if (!(sh.sh_flags & SHF_COMPRESSED) || sh.sh_type == SHT_NOBITS ||
-	    sh.sh_size < sizeof(ch) || !add_ok(sh.sh_offset, sh.sh_size, &end) ||
+	    sh.sh_size < sizeof(ch) ||
+	    !add_ok(sh.sh_offset, sh.sh_size, &end) ||
 	    end > elf->size)
 		return false;
 	memcpy(&ch, elf->data + sh.sh_offset, sizeof(ch));

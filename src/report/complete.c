@@ -42,7 +42,8 @@ static void heap_unknown(struct str *s, const struct report_input *in)
 
 	num_format_size(size, bytes);
 	if (bytes)
-		str_printf(next(s), "%s of the heaps could not be decoded", size);
+		str_printf(next(s), "%s of the heaps could not be decoded",
+			   size);
 	if (!in->heap_found && in->where->row[WHERE_ANONYMOUS].bytes)
 		str_printf(next(s), "no known allocator was found");
 }
