@@ -14,10 +14,13 @@ static const struct gtc_record records[] = {
 	/* Until 2025. */
 	{ .proxy = 32, .requested = 40, .allocated = 64, .weight = 600,
 	  .time = 608, .span_start = 624, .depth = 80 },
-	/* 2025, */
+	/* 2025. */
 	{ .proxy = 32, .requested = 40, .allocated = 56, .weight = 72,
 	  .time = 80, .span_start = 96, .depth = 104 },
-	/* and 2026. */
+	/* January to July 2026. */
+	{ .proxy = 32, .requested = 40, .allocated = 64, .weight = 80,
+	  .time = 88, .span_start = 104, .depth = 112 },
+	/* Since. */
 	{ .requested = 32, .allocated = 56, .weight = 72,
 	  .time = 80, .span_start = 96, .depth = 104 },
 };

@@ -61,8 +61,10 @@ static const struct gi_era gi_eras[] = {
 	  40, 1 },
 	{ "August to December 2025", 20, 16, 18, 24, 25, 26, 32, 32, 40, 8,
 	  128, 40, 1 },
-	{ "December 2025 to July 2026", 20, 16, 18, 24, 24, 25, 32, 32, 40, 8,
-	  128, 40, 1 },
+	{ "December 2025 to March 2026", 20, 16, 18, 24, 23, 24, 32, 32, 40, 8,
+	  128, 40, 3 },
+	{ "March to July 2026", 20, 16, 18, 24, 24, 25, 32, 32, 40, 8, 128,
+	  40, 3 },
 	{ "July 2026", 20, 16, 18, 24, 24, 25, 32, 32, 40, 12, 192, 40, 2 },
 	{ "end of July 2026", 20, 16, 18, 24, 24, 25, 32, 40, 40, 12, 192, 48,
 	  2 },
@@ -70,6 +72,8 @@ static const struct gi_era gi_eras[] = {
 	  48, 2 },
 	{ "August 2026 on", 20, 16, 18, 24, 0, 1, 0, 40, 40, 12, 192, 48, 2 },
 };
+
+enum { GI_LAST_ERA = countof(gi_eras) - 1 };
 
 struct gi {
 	struct space *sp;
@@ -181,11 +185,12 @@ static inline void gi_objects(struct gi *g, unsigned class, unsigned n_free)
 /* A block of 112 bytes, of which 100 were asked for. */
 static inline void gi_sampled(struct gi *g)
 {
-	static const unsigned at[3][7] = {
+	static const unsigned at[4][7] = {
 		/* requested, allocated, weight, time, start, depth, pcs */
 		{ 40, 64, 600, 608, 624, 80, 88 },
 		{ 40, 56, 72, 80, 96, 104, 112 },
 		{ 32, 56, 72, 80, 96, 104, 112 },
+		{ 40, 64, 80, 88, 104, 112, 120 },
 	};
 	const unsigned *o = at[g->era->record_kind];
 	const uint64_t value[7] = { 100, 112, 2020000, 12345, g->at, 1,

@@ -98,7 +98,7 @@ TEST(an_unknown_layout_is_refused)
 {
 	struct world w;
 
-	gi_init(&w.image, &gi_eras[9], 0);
+	gi_init(&w.image, &gi_eras[GI_LAST_ERA], 0);
 	for (unsigned i = 0; i < w.image.n; i++)
 		*target_mem_at(w.image.sp, GI_SPAN + 64 * i + 31) |= 1 << 7;
 	walk(&w);
@@ -116,7 +116,7 @@ TEST(some_damage_is_a_finding_much_is_a_refusal)
 	for (unsigned n = 1; n <= 40; n += 39) {
 		struct world w;
 
-		gi_init(&w.image, &gi_eras[9], 0);
+		gi_init(&w.image, &gi_eras[GI_LAST_ERA], 0);
 		for (unsigned i = 0; i < n; i++)
 			gi_put16(&w.image, GI_SPAN + 64 * i + 20, 0x7fff);
 		walk(&w);
@@ -132,7 +132,7 @@ TEST(no_size_classes_no_tcmalloc)
 {
 	struct world w;
 
-	gi_init(&w.image, &gi_eras[9], 0);
+	gi_init(&w.image, &gi_eras[GI_LAST_ERA], 0);
 	gi_put32(&w.image, GI_PROG + GI_SIZES + 8, 17);
 	walk(&w);
 	CHECK(!w.found);
@@ -154,7 +154,7 @@ TEST(what_is_not_found_is_said)
 	for (size_t i = 0; i < countof(gone); i++) {
 		struct world w;
 
-		gi_init(&w.image, &gi_eras[9], 0);
+		gi_init(&w.image, &gi_eras[GI_LAST_ERA], 0);
 		gi_put64(&w.image, gone[i].at, 0);
 		walk(&w);
 		CHECK_STR(note(&w), gone[i].code);
@@ -168,7 +168,7 @@ TEST(a_broken_thread_cache)
 {
 	struct world w;
 
-	gi_init(&w.image, &gi_eras[9], 0);
+	gi_init(&w.image, &gi_eras[GI_LAST_ERA], 0);
 	gi_put64(&w.image, GI_HEAP + 2 * GI_PAGE, 0x4141414141414141);
 	walk(&w);
 	CHECK_STR(note(&w), "gtcmalloc-list");
