@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* Frames of all threads together. */
 enum { BUDGET = 1 << 22 };
@@ -100,8 +101,7 @@ static void find_same(struct backtraces *b)
 
 	for (uint32_t i = 0; i < n; i++)
 		order[i] = (struct by_stack){ b, i };
-	if (n)
-		qsort(order, n, sizeof(*order), by_stack_and_thread);
+	SORT(order, n, by_stack_and_thread);
 	for (size_t i = 0; i < n; i++)
 		b->of[order[i].thread].same =
 			i && !by_stack(&order[i - 1], &order[i]) ?
@@ -111,13 +111,6 @@ static void find_same(struct backtraces *b)
 
 /* ---- names ---- */
 
-static int by_lookup(const void *a, const void *b)
-{
-	const struct backtrace_name *x = a, *y = b;
-
-	return (x->lookup > y->lookup) - (x->lookup < y->lookup);
-}
-
 static void list_addresses(struct backtraces *b)
 {
 	size_t n = 0;
@@ -125,8 +118,7 @@ static void list_addresses(struct backtraces *b)
 	b->names = mem_zalloc(b->n_frames * sizeof(*b->names));
 	for (size_t i = 0; i < b->n_frames; i++)
 		b->names[i].lookup = b->frames[i].lookup;
-	if (b->n_frames)
-		qsort(b->names, b->n_frames, sizeof(*b->names), by_lookup);
+	SORT_BY(b->names, b->n_frames, lookup);
 	for (size_t i = 0; i < b->n_frames; i++)
 		if (!n || b->names[i].lookup != b->names[n - 1].lookup)
 			b->names[n++] = b->names[i];
@@ -184,7 +176,5 @@ void backtraces_fini(struct backtraces *b)
 const struct backtrace_name *backtraces_name(const struct backtraces *b,
 					     const struct backtrace_frame *f)
 {
-	const struct backtrace_name key = { .lookup = f->lookup };
-
-	return bsearch(&key, b->names, b->n_names, sizeof(key), by_lookup);
+	return FIND(b->names, b->n_names, f->lookup);
 }

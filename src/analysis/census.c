@@ -8,6 +8,7 @@
 #include "analysis/php.h"
 #include "analysis/typed.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* In the order in which they run. */
 static void (*const namers[])(struct types *t,
@@ -65,9 +66,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct census_row *x = a, *y = b;
 
-	if (x->total.bytes != y->total.bytes)
-		return x->total.bytes > y->total.bytes ? -1 : 1;
-	return (x->type > y->type) - (x->type < y->type);
+	return ORDER(y->total.bytes, x->total.bytes) ?: ORDER(x->type, y->type);
 }
 
 static void add_up(struct census *c, const struct census_input *in)
@@ -83,8 +82,7 @@ static void add_up(struct census *c, const struct census_input *in)
 			: heap_iter_next(&it, &b))
 		if (b.state == BLOCK_USED)
 			count_block(c, row_of, &b);
-	if (c->n_rows)
-		qsort(c->rows, c->n_rows, sizeof(*c->rows), by_bytes);
+	SORT(c->rows, c->n_rows, by_bytes);
 	free(row_of);
 }
 

@@ -7,6 +7,7 @@
 #include "analysis/census_scan.h"
 #include "analysis/vtable.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	/* Look-alike blocks with less than this part of all share a row. */
@@ -73,9 +74,7 @@ static int by_addr(const void *a, const void *b)
 {
 	const struct by_addr *x = a, *y = b;
 
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return (x->key > y->key) - (x->key < y->key);
+	return ORDER(x->addr, y->addr) ?: ORDER(x->key, y->key);
 }
 
 /* Each address is looked up once. */
@@ -93,8 +92,7 @@ static void name_by_address(struct namer *n)
 				k->first ? k->first : k->type, i,
 			};
 	}
-	if (count)
-		qsort(list, count, sizeof(*list), by_addr);
+	SORT(list, count, by_addr);
 	for (size_t i = 0; i < count; i++) {
 		const struct scan_key *k = &n->keys.items[list[i].key];
 

@@ -11,7 +11,7 @@
 #include "analysis/fill.h"
 #include "analysis/planes.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 enum {
@@ -471,11 +471,9 @@ static int gravest_first(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return (x->note > y->note) - (x->note < y->note);
+	return ORDER(x->rank, y->rank) ?:
+	       ORDER(x->addr, y->addr) ?:
+	       ORDER(x->note, y->note);
 }
 
 /*
@@ -541,8 +539,7 @@ void damage_init(struct damage *d, struct space *sp, struct heap *h)
 				judges[which].rank, h->notes[i].addr, i,
 			};
 	}
-	if (n)
-		qsort(all, n, sizeof(*all), gravest_first);
+	SORT(all, n, gravest_first);
 	for (size_t i = 0; i < n && i < DAMAGE_MAX; i++) {
 		add_case(d, &j, all[i].note);
 		if (at_work(d, sp))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	/*
@@ -315,17 +316,14 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct dup_entry *x = a, *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	if (x->copies != y->copies)
-		return x->copies > y->copies ? -1 : 1;
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	return ORDER(y->bytes, x->bytes) ?:
+	       ORDER(y->copies, x->copies) ?:
+	       ORDER(x->addr, y->addr);
 }
 
 void dup_sort(struct dup_entry *entries, size_t n)
 {
-	if (n)
-		qsort(entries, n, sizeof(*entries), by_bytes);
+	SORT(entries, n, by_bytes);
 }
 
 void dup_finish(struct dup_table *t)

@@ -5,6 +5,7 @@
 
 #include "analysis/hints.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	FEW = 16,		/* elements of an array that are listed */
@@ -440,11 +441,8 @@ static int by_off(const void *a, const void *b)
 {
 	const struct field *x = a, *y = b;
 
-	if (x->off != y->off)
-		return x->off < y->off ? -1 : 1;
-	if (x->kind != y->kind)
-		return x->kind - y->kind;
-	return (x->type > y->type) - (x->type < y->type);
+	return ORDER(x->off, y->off) ?: ORDER(x->kind, y->kind) ?:
+	       ORDER(x->type, y->type);
 }
 
 /*
@@ -476,8 +474,7 @@ static void build(struct fields *f, uint32_t type)
 	f->steps -= steps - b.steps;
 	if (b.n > FIELDS_MAX)
 		b.n = FIELDS_MAX;
-	if (b.n)
-		qsort(b.items, b.n, sizeof(*b.items), by_off);
+	SORT(b.items, b.n, by_off);
 	drop_unclear(b.items, b.n);
 	of = &f->of[type];
 	*of = (struct fields_of){ (uint32_t)f->n, (uint32_t)b.n, true };

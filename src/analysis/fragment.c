@@ -8,6 +8,7 @@
 #include "analysis/planes.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	SLOT_UNIT = 8,
@@ -510,11 +511,9 @@ static int most_bytes_first(const void *a, const void *b)
 {
 	const struct kind *x = a, *y = b;
 
-	if (x->pin.free_bytes != y->pin.free_bytes)
-		return x->pin.free_bytes > y->pin.free_bytes ? -1 : 1;
-	if (x->pin.size != y->pin.size)
-		return x->pin.size < y->pin.size ? -1 : 1;
-	return (x->pin.state > y->pin.state) - (x->pin.state < y->pin.state);
+	return ORDER(y->pin.free_bytes, x->pin.free_bytes) ?:
+	       ORDER(x->pin.size, y->pin.size) ?:
+	       ORDER(x->pin.state, y->pin.state);
 }
 
 static void make_pins(struct scan *s)
@@ -523,7 +522,7 @@ static void make_pins(struct scan *s)
 
 	if (!s->n_kinds)
 		return;
-	qsort(s->kinds, s->n_kinds, sizeof(*s->kinds), most_bytes_first);
+	SORT(s->kinds, s->n_kinds, most_bytes_first);
 	for (size_t i = 0; i < s->n_kinds; i++) {
 		struct kind *k = &s->kinds[i];
 

@@ -10,6 +10,7 @@
 #include "analysis/scan.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	JOBS = 2,
@@ -408,7 +409,7 @@ static int by_block(const void *a, const void *b)
 {
 	const struct edges_vector *x = a, *y = b;
 
-	return (x->block > y->block) - (x->block < y->block);
+	return ORDER(x->block, y->block);
 }
 
 /* Stale copies of a vector's head say less: the most in use counts. */
@@ -420,9 +421,7 @@ static void settle_vectors(struct builder *b)
 	for (size_t i = 0; b->n_jobs == 2 && i < other->n_vectors; i++)
 		MEM_PUSH(e->vectors, e->n_vectors, e->cap_vectors) =
 			other->vectors[i];
-	if (e->n_vectors)
-		qsort(e->vectors, e->n_vectors, sizeof(*e->vectors),
-		      by_block);
+	SORT(e->vectors, e->n_vectors, by_block);
 	for (size_t i = 0; i < e->n_vectors;) {
 		struct edges_vector v = e->vectors[i];
 

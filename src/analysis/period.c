@@ -6,6 +6,7 @@
 
 #include "analysis/pattern.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum kind {
 	KIND_ZERO, KIND_SMALL, KIND_ADDRESS, KIND_TEXT, KIND_NUMBER,
@@ -318,9 +319,8 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct period_group *x = a, *y = b;
 
-	if (x->total.bytes != y->total.bytes)
-		return x->total.bytes > y->total.bytes ? -1 : 1;
-	return (x->largest > y->largest) - (x->largest < y->largest);
+	return ORDER(y->total.bytes, x->total.bytes) ?:
+	       ORDER(x->largest, y->largest);
 }
 
 void periods_init(struct periods *p, const struct space *sp,
@@ -343,8 +343,7 @@ void periods_init(struct periods *p, const struct space *sp,
 			MEM_PUSH(p->groups, p->n, p->cap) = sum->groups[g];
 	}
 	free(sorters);
-	if (p->n)
-		qsort(p->groups, p->n, sizeof(*p->groups), by_bytes);
+	SORT(p->groups, p->n, by_bytes);
 }
 
 void periods_fini(struct periods *p)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	HEAD = 24,		/* of a value: body, count, flags, union */
@@ -72,21 +73,10 @@ static void collect(struct arenas *a, const struct census_input *in)
 	}
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct arena_block *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
 static struct arena_block *next_of(const struct arenas *a,
 				   const struct arena_block *at)
 {
-	const struct arena_block key = { .addr = at->next };
-
-	if (!at->next || !a->n)
-		return NULL;
-	return bsearch(&key, a->items, a->n, sizeof(key), by_addr);
+	return at->next ? FIND(a->items, a->n, at->next) : NULL;
 }
 
 /* How many there are from one on, if all lead to the last one; or 0. */
@@ -110,8 +100,7 @@ void perl_name(struct types *t, const struct census_input *in)
 	if (in->sp->word != 8)
 		return;
 	collect(&a, in);
-	if (a.n)
-		qsort(a.items, a.n, sizeof(*a.items), by_addr);
+	SORT_BY(a.items, a.n, addr);
 	for (size_t i = 0; i < a.n; i++) {
 		struct arena_block *next = next_of(&a, &a.items[i]);
 

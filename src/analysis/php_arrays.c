@@ -5,6 +5,7 @@
 
 #include "analysis/php_names.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* Rows by place; those beyond so many are one place. */
 enum { MAX_PLACES = 1 << 20, ALL_OTHERS = 1 };
@@ -117,11 +118,9 @@ static int compare_rows(const void *a, const void *b)
 {
 	const struct php_array_row *x = a, *y = b;
 
-	if (x->holds != y->holds)
-		return x->holds < y->holds ? 1 : -1;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	return ORDER(y->holds, x->holds) ?:
+	       ORDER(y->bytes, x->bytes) ?:
+	       ORDER(x->addr, y->addr);
 }
 
 static void name_row(struct php_graph *g, struct php_array_row *row)
@@ -156,7 +155,7 @@ void php_arrays(struct php_request *r, struct php_graph *g,
 	free(p.rows);
 	if (!r->n_arrays)
 		return;
-	qsort(r->arrays, r->n_arrays, sizeof(*r->arrays), compare_rows);
+	SORT(r->arrays, r->n_arrays, compare_rows);
 	r->n_arrays = min_u64(r->n_arrays, PHP_ROWS_KEPT);
 	for (size_t i = 0; i < r->n_arrays; i++)
 		name_row(g, &r->arrays[i]);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	MAX_STACKS = 4096,
@@ -129,14 +130,6 @@ static void find_stacks(struct stacks *s, struct space *sp,
 	}
 }
 
-static int compare_page(const void *key, const void *item)
-{
-	vaddr page = *(const vaddr *)key;
-	const struct stack *s = item;
-
-	return (page > s->page) - (page < s->page);
-}
-
 static bool is_table(struct space *sp, vaddr table)
 {
 	uint32_t type, mask, used, size;
@@ -200,8 +193,7 @@ static bool find_executor(struct space *sp, struct heap *h,
 		const struct stack *s = NULL;
 
 		if (!(word % PAGE) && addr == last_addr + 8 && last > word)
-			s = bsearch(&word, stacks->items, stacks->n,
-				    sizeof(*s), compare_page);
+			s = FIND(stacks->items, stacks->n, word);
 		if (s && s->end == last) {
 			*ret_layout = fitting(sp, last_addr, only);
 			if (*ret_layout) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 
 enum {
 	MAX_FRAMES = 1 << 20,
@@ -97,7 +97,7 @@ static void look_at_page(struct php_frames *f, struct php_graph *g,
 	while (at + PHP_FRAME <= top && f->n < MAX_FRAMES &&
 	       read_frame(g, at, &frame) && frame.function) {
 		frame.left = true;
-		if (!bsearch(&at, known, n_known, sizeof(at), num_compare_u64))
+		if (!FIND(known, n_known, at))
 			MEM_PUSH(f->items, f->n, f->cap) = frame;
 		at += 16 * frame_slots(g, &frame);
 	}
@@ -113,7 +113,7 @@ static void find_left(struct php_frames *f, struct php_graph *g, vaddr eg)
 
 	for (size_t i = 0; i < n; i++)
 		known[i] = f->items[i].addr;
-	qsort(known, n, sizeof(*known), num_compare_u64);
+	SORT(known, n, num_compare_u64);
 	for (unsigned i = 0; page && i < MAX_PAGES && php_block(g, page);
 	     i++) {
 		vaddr start = php_block_start(g, page);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* Longer ones than this are not compared. */
 #define LONGEST (1 * MIB)
@@ -58,11 +59,9 @@ static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
 
-	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	if (x->len != y->len)
-		return x->len < y->len ? -1 : 1;
-	return (x->node > y->node) - (x->node < y->node);
+	return ORDER(x->hash, y->hash) ?:
+	       ORDER(x->len, y->len) ?:
+	       ORDER(x->node, y->node);
 }
 
 static bool are_equal(const struct php_graph *g, const struct item *a,
@@ -81,15 +80,13 @@ static int compare_rows(const void *a, const void *b)
 {
 	const struct php_string_row *x = a, *y = b;
 
-	if (x->saved != y->saved)
-		return x->saved < y->saved ? 1 : -1;
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	return ORDER(y->saved, x->saved) ?: ORDER(x->addr, y->addr);
 }
 
 /* Only the best ones stay when there are twice as many as are kept. */
 static void shorten(struct php_request *r)
 {
-	qsort(r->strings, r->n_strings, sizeof(*r->strings), compare_rows);
+	SORT(r->strings, r->n_strings, compare_rows);
 	r->n_strings = min_u64(r->n_strings, PHP_ROWS_KEPT);
 }
 
@@ -124,8 +121,7 @@ void php_strings(struct php_request *r, const struct php_graph *g)
 	for (uint32_t i = 1; i < g->n; i++)
 		if (item_of(g, i, &item))
 			MEM_PUSH(items, n, cap) = item;
-	if (n)
-		qsort(items, n, sizeof(*items), compare_items);
+	SORT(items, n, compare_items);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n &&
 		     are_equal(g, &items[i], &items[end]);)

@@ -12,6 +12,7 @@
 #include "analysis/php_roots.h"
 #include "analysis/php_strings.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/zend.h"
 
 enum {
@@ -235,11 +236,9 @@ static int compare_classes(const void *a, const void *b)
 {
 	const struct php_class_row *x = a, *y = b;
 
-	if (x->objects.bytes != y->objects.bytes)
-		return x->objects.bytes < y->objects.bytes ? 1 : -1;
-	if (x->objects.blocks != y->objects.blocks)
-		return x->objects.blocks < y->objects.blocks ? 1 : -1;
-	return strcmp(x->name, y->name);
+	return ORDER(y->objects.bytes, x->objects.bytes) ?:
+	       ORDER(y->objects.blocks, x->objects.blocks) ?:
+	       strcmp(x->name, y->name);
 }
 
 static void finish_classes(struct php_graph *g, struct classes *c,
@@ -252,7 +251,7 @@ static void finish_classes(struct php_graph *g, struct classes *c,
 		}
 	free(c->rows);
 	if (*n)
-		qsort(*rows, *n, sizeof(**rows), compare_classes);
+		SORT(*rows, *n, compare_classes);
 }
 
 static unsigned told_as(struct php_graph *g, uint32_t node, vaddr class)
@@ -476,9 +475,7 @@ static int compare_requests(const void *a, const void *b)
 {
 	const struct php_request *x = a, *y = b;
 
-	if (x->walked != y->walked)
-		return x->walked < y->walked ? 1 : -1;
-	return (x->arena > y->arena) - (x->arena < y->arena);
+	return ORDER(y->walked, x->walked) ?: ORDER(x->arena, y->arena);
 }
 
 void php_view_init(struct php_view *v, struct space *sp, struct heap *h,
@@ -507,9 +504,7 @@ void php_view_init(struct php_view *v, struct space *sp, struct heap *h,
 				add_heap(v, r, sp, h, ix, &heaps[k], p);
 				break;
 			}
-	if (v->n_requests)
-		qsort(v->requests, v->n_requests, sizeof(*v->requests),
-		      compare_requests);
+	SORT(v->requests, v->n_requests, compare_requests);
 	free(heaps);
 }
 

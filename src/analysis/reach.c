@@ -7,6 +7,7 @@
 #include "analysis/mark.h"
 #include "analysis/rings.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 const char *reach_grade_name(enum reach_grade grade)
 {
@@ -276,11 +277,8 @@ static int by_bytes(const void *a, const void *b)
 	const struct reach_group *x = a, *y = b;
 	bool px = x->grade == REACH_POSSIBLE, py = y->grade == REACH_POSSIBLE;
 
-	if (px != py)
-		return px ? 1 : -1;
-	if (x->total.bytes != y->total.bytes)
-		return x->total.bytes > y->total.bytes ? -1 : 1;
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	return ORDER(px, py) ?: ORDER(y->total.bytes, x->total.bytes) ?:
+	       ORDER(x->addr, y->addr);
 }
 
 /* What blocks begin with is on its way before the first is looked at. */
@@ -315,8 +313,7 @@ static void make_groups(struct reach *r, struct heap *h,
 
 	for (uint32_t w = 0; w <= ix->n / 64; w++)
 		add_lost(&gr, w * 64, ix->used[w] & ~r->live[w], &cursor);
-	if (r->n_groups)
-		qsort(r->groups, r->n_groups, sizeof(*r->groups), by_bytes);
+	SORT(r->groups, r->n_groups, by_bytes);
 	free(gr.slots);
 }
 

@@ -9,6 +9,7 @@
 #include "analysis/vtable.h"
 #include "base/demangle.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/module.h"
 
 void refs_names_init(struct refs_names *n, struct space *sp, struct heap *h,
@@ -293,9 +294,7 @@ static int by_kind(const void *a, const void *b)
 {
 	const struct ref *x = a, *y = b;
 
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	return (x->word > y->word) - (x->word < y->word);
+	return ORDER(x->kind, y->kind) ?: ORDER(x->word, y->word);
 }
 
 void refs_find(struct refs *r, struct space *sp, struct heap *h,
@@ -321,7 +320,7 @@ void refs_find(struct refs *r, struct space *sp, struct heap *h,
 		if (x->kind == EXTENT_BLOCKS || x->kind == EXTENT_MMAPPED)
 			hunt_range(&hunt, x->start, x->end + x->overlap);
 	}
-	qsort(r->item, r->n, sizeof(r->item[0]), by_kind);
+	SORT(r->item, r->n, by_kind);
 	roots_fini(&roots);
 }
 

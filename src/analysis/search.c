@@ -9,6 +9,7 @@
 
 #include "analysis/pattern.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 enum {
@@ -298,13 +299,6 @@ static void search_rest(struct finder *f, struct space *sp,
 
 /* ---- the answer ---- */
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct search_hit *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
 static void add_found(struct search *s, struct search *more, size_t limit)
 {
 	s->hits = mem_realloc(s->hits, (s->n + more->n + 1) *
@@ -313,8 +307,7 @@ static void add_found(struct search *s, struct search *more, size_t limit)
 		memcpy(s->hits + s->n, more->hits,
 		       more->n * sizeof(*s->hits));
 	s->n += more->n;
-	if (s->n)
-		qsort(s->hits, s->n, sizeof(*s->hits), by_addr);
+	SORT_BY(s->hits, s->n, addr);
 	s->n = min_u64(s->n, limit);
 	s->matches += more->matches;
 	s->matched_bytes += more->matched_bytes;

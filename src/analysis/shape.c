@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	MAX_CLUSTERS = 64,	/* of one size */
@@ -69,14 +70,11 @@ static int by_size_and_blocks(const void *a, const void *b)
 {
 	const struct shape_group *x = a, *y = b;
 
-	if (x->shape.size != y->shape.size)
-		return x->shape.size < y->shape.size ? -1 : 1;
-	if (x->blocks != y->blocks)
-		return x->blocks > y->blocks ? -1 : 1;
-	for (int i = 0; i < 2; i++)
-		if (x->shape.kinds[i] != y->shape.kinds[i])
-			return x->shape.kinds[i] < y->shape.kinds[i] ? -1 : 1;
-	return (x->key > y->key) - (x->key < y->key);
+	return ORDER(x->shape.size, y->shape.size) ?:
+	       ORDER(y->blocks, x->blocks) ?:
+	       ORDER(x->shape.kinds[0], y->shape.kinds[0]) ?:
+	       ORDER(x->shape.kinds[1], y->shape.kinds[1]) ?:
+	       ORDER(x->key, y->key);
 }
 
 /* The kind that covers both; false if none does. */
@@ -118,8 +116,7 @@ struct shape *shape_merge(struct shape_group *groups, size_t n, size_t *ret_n)
 	struct shape *clusters = NULL;
 	size_t n_clusters = 0, cap = 0, first = 0;
 
-	if (n)
-		qsort(groups, n, sizeof(*groups), by_size_and_blocks);
+	SORT(groups, n, by_size_and_blocks);
 	for (size_t i = 0; i < n; i++) {
 		struct shape_group *g = &groups[i];
 		size_t c;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { HASHED = 4096, NEARLY_PART = 8, PAGE = 4096 };
 
@@ -114,9 +115,7 @@ static int by_allocator_and_size(const void *a, const void *b)
 {
 	const struct span_class *x = a, *y = b;
 
-	if (x->allocator != y->allocator)
-		return x->allocator < y->allocator ? -1 : 1;
-	return (x->size > y->size) - (x->size < y->size);
+	return ORDER(x->allocator, y->allocator) ?: ORDER(x->size, y->size);
 }
 
 void spans_init(struct spans *ret, struct space *sp, struct heap *h)
@@ -138,9 +137,7 @@ void spans_init(struct spans *ret, struct space *sp, struct heap *h)
 	}
 	for (size_t i = 0; i < ret->n_classes; i++)
 		looked_at(&ret->classes[i].looked, &s->samples[i], sp, h);
-	if (ret->n_classes)
-		qsort(ret->classes, ret->n_classes, sizeof(*ret->classes),
-		      by_allocator_and_size);
+	SORT(ret->classes, ret->n_classes, by_allocator_and_size);
 	free(s->samples);
 	free(s);
 }

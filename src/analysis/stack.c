@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 
 enum {
 	/* struct pthread has 0x8c0 to 0x980 bytes: nptl/descr.h. */
@@ -189,8 +189,7 @@ static void find_living(struct finder *f)
 
 static bool is_living(const struct finder *f, vaddr tcb)
 {
-	return f->n_tls && bsearch(&tcb, f->tls, f->n_tls, sizeof(tcb),
-				   num_compare_u64);
+	return FIND(f->tls, f->n_tls, tcb);
 }
 
 static void spend(struct finder *f, uint64_t probes)
@@ -364,18 +363,14 @@ static int better_first(const void *a, const void *b)
 		return x->exact ? -1 : 1;
 	if ((x->thread == WHERE_NO_THREAD) != (y->thread == WHERE_NO_THREAD))
 		return x->thread == WHERE_NO_THREAD ? 1 : -1;
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return (x->end > y->end) - (x->end < y->end);
+	return ORDER(x->start, y->start) ?: ORDER(x->end, y->end);
 }
 
 static int by_start(const void *a, const void *b)
 {
 	const struct where_stack *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return better_first(a, b);
+	return ORDER(x->start, y->start) ?: better_first(a, b);
 }
 
 /*
@@ -388,7 +383,7 @@ static void settle(struct where *w)
 
 	if (!w->n_stacks)
 		return;
-	qsort(w->stacks, w->n_stacks, sizeof(*w->stacks), by_start);
+	SORT(w->stacks, w->n_stacks, by_start);
 	for (size_t i = 0; i < w->n_stacks; i++) {
 		struct where_stack s = w->stacks[i];
 		struct where_stack *last = kept ? &w->stacks[kept - 1] : NULL;
@@ -413,8 +408,7 @@ void stack_find(struct where *w, struct space *sp, struct heap *h)
 	for (size_t i = 0; i < sp->n_threads; i++)
 		if (sp->threads[i].tls)
 			f.tls[f.n_tls++] = sp->threads[i].tls;
-	if (f.n_tls)
-		qsort(f.tls, f.n_tls, sizeof(*f.tls), num_compare_u64);
+	SORT(f.tls, f.n_tls, num_compare_u64);
 	find_living(&f);
 	find_by_lists(&f);
 	find_by_ends(&f);

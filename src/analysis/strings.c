@@ -9,6 +9,8 @@
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
+
+#include "base/sort.h"
 #endif
 
 /* ---- where strings are ---- */
@@ -119,9 +121,7 @@ static int by_copies(const void *a, const void *b)
 {
 	const struct dup_entry *x = a, *y = b;
 
-	if (x->copies != y->copies)
-		return x->copies > y->copies ? -1 : 1;
-	return (x->addr > y->addr) - (x->addr < y->addr);
+	return ORDER(y->copies, x->copies) ?: ORDER(x->addr, y->addr);
 }
 
 /* Keep those that cost most, and behind them those of most copies. */
@@ -130,8 +130,7 @@ static void keep_most(struct strings *s, struct dup_table *t)
 	size_t n = min_u64(t->n, STRINGS_KEPT);
 
 	if (t->n > STRINGS_KEPT)
-		qsort(t->entries + n, t->n - n, sizeof(*t->entries),
-		      by_copies);
+		SORT(t->entries + n, t->n - n, by_copies);
 	s->n = min_u64(t->n, 2 * STRINGS_KEPT);
 	s->items = mem_alloc((s->n + 1) * sizeof(*s->items));
 	if (s->n)

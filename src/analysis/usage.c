@@ -8,6 +8,7 @@
 
 #include "analysis/planes.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 /* Sizes are multiples of 8, but for a rest at the end of an extent. */
@@ -244,7 +245,7 @@ static void count_all(struct usage *u, const struct heap *h, uint32_t arena,
 		count_allocator(u, h, (uint32_t)i, wanted);
 	if (!u->n_classes)
 		return;
-	qsort(u->classes, u->n_classes, sizeof(*u->classes), usage_order);
+	SORT(u->classes, u->n_classes, usage_order);
 	u->total.example = u->classes[0].example;
 }
 

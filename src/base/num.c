@@ -2,6 +2,7 @@
 #include "base/num.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/types.h"
@@ -217,4 +218,16 @@ int num_compare_u64(const void *a, const void *b)
 	const uint64_t *x = a, *y = b;
 
 	return (*x > *y) - (*x < *y);
+}
+
+size_t num_sort_unique(uint64_t *values, size_t n)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(values, n, sizeof(*values), num_compare_u64);
+	for (size_t i = 0; i < n; i++)
+		if (!kept || values[kept - 1] != values[i])
+			values[kept++] = values[i];
+	return kept;
 }

@@ -57,5 +57,7 @@ double num_share(uint64_t part, uint64_t whole);
 
 /* For qsort() and bsearch() of uint64_t. */
 int num_compare_u64(const void *a, const void *b);
+/* Sorts them, each value once; returns how many are left. */
+size_t num_sort_unique(uint64_t *values, size_t n);
 
 #endif

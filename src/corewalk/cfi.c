@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/elf.h"
 #include "corewalk/module.h"
 
@@ -287,9 +288,7 @@ static int by_start(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->off < y->off ? -1 : x->off > y->off;
+	return ORDER(x->start, y->start) ?: ORDER(x->off, y->off);
 }
 
 /* An entry takes 8 bytes at least, so this ends with the section. */
@@ -310,8 +309,7 @@ static void list_entries(struct table *t, unsigned word)
 		MEM_PUSH(t->entries, t->n, t->cap) =
 			(struct entry){ f.start, f.end, at };
 	}
-	if (t->n)
-		qsort(t->entries, t->n, sizeof(*t->entries), by_start);
+	SORT(t->entries, t->n, by_start);
 }
 
 /* The index says where the entries are, and which one is for an address. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	DT_NULL = 0,
@@ -104,16 +105,14 @@ static int by_bias(const void *a, const void *b)
 {
 	const struct image *x = a, *y = b;
 
-	if (x->bias != y->bias)
-		return x->bias < y->bias ? -1 : 1;
-	return x->base < y->base ? -1 : x->base > y->base;
+	return ORDER(x->bias, y->bias) ?: ORDER(x->base, y->base);
 }
 
 static int same_bias(const void *a, const void *b)
 {
 	const struct image *x = a, *y = b;
 
-	return x->bias < y->bias ? -1 : x->bias > y->bias;
+	return ORDER(x->bias, y->bias);
 }
 
 static void find_images(struct space *sp, struct images *images)
@@ -133,9 +132,7 @@ static void find_images(struct space *sp, struct images *images)
 		image = &MEM_PUSH(images->items, images->n, images->cap);
 		*image = (struct image){ seg->start, bias, SEG_NO_FILE };
 	}
-	if (images->n)
-		qsort(images->items, images->n, sizeof(*images->items),
-		      by_bias);
+	SORT(images->items, images->n, by_bias);
 }
 
 /* The image that begins nearest below addr. */
@@ -286,18 +283,14 @@ static int by_start(const void *a, const void *b)
 {
 	const struct file_range *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
+	return ORDER(x->start, y->start) ?: ORDER(x->end, y->end);
 }
 
 static void sort_ranges(struct core *core)
 {
 	size_t i, n = 0;
 
-	if (core->n_ranges)
-		qsort(core->ranges, core->n_ranges, sizeof(*core->ranges),
-		      by_start);
+	SORT(core->ranges, core->n_ranges, by_start);
 	for (i = 0; i < core->n_ranges; i++) {
 		const struct file_range *r = &core->ranges[i];
 
@@ -348,13 +341,6 @@ static void add_left_out(struct space *sp, const struct file_range *r,
 	set_file(sp, seg, r);
 }
 
-static int by_seg_start(const void *a, const void *b)
-{
-	const struct seg *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /*
  * Both lists are sorted: one pass.  gdb leaves clean mappings of files out of
  * its program headers altogether; those that NT_FILE knows are put back, as
@@ -387,7 +373,7 @@ static void join_ranges(struct space *sp, bool add_missing)
 			add_left_out(sp, r, done, r->end);
 	}
 	if (sp->n_segs > n_segs)
-		qsort(sp->segs, sp->n_segs, sizeof(*sp->segs), by_seg_start);
+		SORT_BY(sp->segs, sp->n_segs, start);
 }
 
 /* ---- mappings of the kernel ---- */

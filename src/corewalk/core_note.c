@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/own.h"
 
 enum {
@@ -283,14 +284,14 @@ static int by_name(const void *a, const void *b)
 
 	if (order)
 		return order;
-	return x->range < y->range ? -1 : x->range > y->range;
+	return ORDER(x->range, y->range);
 }
 
 static int by_range(const void *a, const void *b)
 {
 	const struct file_name *x = a, *y = b;
 
-	return x->range < y->range ? -1 : x->range > y->range;
+	return ORDER(x->range, y->range);
 }
 
 uint32_t core_file_add(struct space *sp, const char *name)
@@ -316,12 +317,12 @@ static void number_files(struct space *sp, struct file_name *names, size_t n)
 	struct core *core = sp->priv;
 	size_t i;
 
-	qsort(names, n, sizeof(*names), by_name);
+	SORT(names, n, by_name);
 	for (i = 0; i < n; i++)
 		names[i].same =
 			i && !strcmp(names[i].name, names[i - 1].name) ?
 			names[i - 1].same : names[i].range;
-	qsort(names, n, sizeof(*names), by_range);
+	SORT(names, n, by_range);
 	for (i = 0; i < n; i++)
 		core->ranges[i].file = names[i].same == i ?
 			core_file_add(sp, names[i].name) :

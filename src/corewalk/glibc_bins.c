@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	LONG_LIST = 20000,	/* free chunks: from here on many walks */
@@ -218,20 +219,9 @@ static bool is_header(const struct stretches *s, vaddr addr)
 	return addr - s->a->addr < state_size(s->g);
 }
 
-static int compare_stretches(const void *a, const void *b)
-{
-	const struct stretch *x = a, *y = b;
-
-	return (x->first > y->first) - (x->first < y->first);
-}
-
 static struct stretch *stretch_from(struct stretches *s, vaddr first)
 {
-	struct stretch key = { .first = first };
-
-	if (!s->n)
-		return NULL;
-	return bsearch(&key, s->all, s->n, sizeof(key), compare_stretches);
+	return FIND(s->all, s->n, first);
 }
 
 static void add_stretch(struct stretches *s, vaddr first)
@@ -276,8 +266,7 @@ static void choose_starts(struct stretches *s)
 						   x->shift));
 		}
 	}
-	if (s->n)
-		qsort(s->all, s->n, sizeof(*s->all), compare_stretches);
+	SORT_BY(s->all, s->n, first);
 }
 
 /* One of the walks that go on at the same time. */

@@ -581,18 +581,6 @@ static void add_heap(struct glibc_arena *a, vaddr h)
 	MEM_PUSH(a->heaps, a->n_heaps, a->cap_heaps) = h;
 }
 
-static void sort_heaps(struct glibc_arena *a)
-{
-	size_t kept = 0;
-
-	if (a->n_heaps)
-		qsort(a->heaps, a->n_heaps, sizeof(*a->heaps), num_compare_u64);
-	for (size_t i = 0; i < a->n_heaps; i++)
-		if (!kept || a->heaps[kept - 1] != a->heaps[i])
-			a->heaps[kept++] = a->heaps[i];
-	a->n_heaps = kept;
-}
-
 /*
  * From the heap that holds top back to the first one.  A chain that runs in a
  * circle meets the mark that is set at powers of two (Brent).
@@ -659,8 +647,11 @@ static void find_heaps(struct glibc *g)
 	}
 	if (broken)
 		scan_heaps(g);
-	for (size_t i = 1; i < g->n_arenas; i++)
-		sort_heaps(&g->arenas[i]);
+	for (size_t i = 1; i < g->n_arenas; i++) {
+		struct glibc_arena *a = &g->arenas[i];
+
+		a->n_heaps = num_sort_unique(a->heaps, a->n_heaps);
+	}
 }
 
 /*

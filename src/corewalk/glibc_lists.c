@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 
 enum {
 	TLS_REACH = 4096,	/* libc's variables are this near, mostly */
@@ -170,21 +170,10 @@ int glibc_tcache_score(struct glibc *g, vaddr mem, enum tcache_kind kind,
 	return score_slots(g, mem);
 }
 
-static int compare_tcache(const void *a, const void *b)
-{
-	const struct glibc_tcache *x = a, *y = b;
-
-	return (x->mem > y->mem) - (x->mem < y->mem);
-}
-
 /* Among the first n, which are sorted. */
 static struct glibc_tcache *tcache_at(struct glibc *g, vaddr mem, size_t n)
 {
-	struct glibc_tcache key = { .mem = mem };
-
-	if (!n)
-		return NULL;
-	return bsearch(&key, g->tcaches, n, sizeof(key), compare_tcache);
+	return FIND(g->tcaches, n, mem);
 }
 
 /* Elect the one form that the process has, and drop the other candidates. */
@@ -347,9 +336,7 @@ static void sort_tcaches(struct glibc *g)
 {
 	size_t kept = 0;
 
-	if (g->n_tcaches)
-		qsort(g->tcaches, g->n_tcaches, sizeof(*g->tcaches),
-		      compare_tcache);
+	SORT_BY(g->tcaches, g->n_tcaches, mem);
 	for (size_t i = 0; i < g->n_tcaches; i++)
 		if (!kept || g->tcaches[kept - 1].mem != g->tcaches[i].mem)
 			g->tcaches[kept++] = g->tcaches[i];
@@ -828,8 +815,6 @@ static void anchors_of_list(struct glibc *g, struct glibc_arena *a,
 
 void glibc_collect_anchors(struct glibc *g, struct glibc_arena *a)
 {
-	size_t kept = 0;
-
 	if (a->has_anchors || a->lost)
 		return;
 	a->has_anchors = true;
@@ -847,11 +832,5 @@ void glibc_collect_anchors(struct glibc *g, struct glibc_arena *a)
 		if (space_word(g->sp, head + 2 * g->W, &first))
 			anchors_of_list(g, a, head, first, false);
 	}
-	if (a->n_anchors)
-		qsort(a->anchors, a->n_anchors, sizeof(*a->anchors),
-		      num_compare_u64);
-	for (size_t i = 0; i < a->n_anchors; i++)
-		if (!kept || a->anchors[kept - 1] != a->anchors[i])
-			a->anchors[kept++] = a->anchors[i];
-	a->n_anchors = kept;
+	a->n_anchors = num_sort_unique(a->anchors, a->n_anchors);
 }

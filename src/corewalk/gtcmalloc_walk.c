@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 
 enum {
 	MAX_LIST_NOTES = 20,
@@ -37,18 +37,6 @@ struct walk {
 };
 
 /* ---- regions ---- */
-
-static size_t unique(uint64_t *at, size_t n)
-{
-	size_t kept = 0;
-
-	if (n)
-		qsort(at, n, sizeof(*at), num_compare_u64);
-	for (size_t i = 0; i < n; i++)
-		if (!kept || at[kept - 1] != at[i])
-			at[kept++] = at[i];
-	return kept;
-}
 
 /*
  * A GiB at its own multiple with no other mapping in it than anonymous ones.
@@ -102,13 +90,6 @@ static void add_mapped(struct space *sp, struct ranges *r, vaddr start,
 	}
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct range *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
 /* Huge pages of the filler, and those that spans lie in. */
 static void find_huge(const struct gtcmalloc *t, struct ranges *r)
 {
@@ -133,8 +114,7 @@ static void find_huge(const struct gtcmalloc *t, struct ranges *r)
 			MEM_PUSH(r->at, r->n, r->cap) = (struct range){
 				region, region + GIB };
 	}
-	if (r->n)
-		qsort(r->at, r->n, sizeof(*r->at), by_start);
+	SORT_BY(r->at, r->n, start);
 }
 
 /* These; where one lies in a region, all of that. */
@@ -178,7 +158,7 @@ static vaddr *structures(const struct gtcmalloc *t, size_t *ret_n)
 	for (uint32_t i = 0; i < t->n_slabs; i++)
 		MEM_PUSH(at, n, cap) = round_down(t->slabs + ((vaddr)i <<
 						  t->slab_shift), PAGE);
-	*ret_n = unique(at, n);
+	*ret_n = num_sort_unique(at, n);
 	return at;
 }
 
@@ -198,10 +178,7 @@ struct pieces {
 
 static bool in_filler(const struct walk *w, vaddr addr)
 {
-	uint64_t huge = addr >> GTC_HUGE_SHIFT;
-
-	return w->t->n_huge && bsearch(&huge, w->t->huge, w->t->n_huge,
-				       sizeof(huge), num_compare_u64);
+	return FIND(w->t->huge, w->t->n_huge, addr >> GTC_HUGE_SHIFT);
 }
 
 /* Is one of its own structures in [start, end)? */

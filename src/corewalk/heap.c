@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* Planes below this size come from malloc, larger ones straight from mmap. */
 enum { PLANE_MAP_MIN = 64 * 1024 };
@@ -297,32 +298,9 @@ static int compare_extents(const void *a, const void *b)
 {
 	const struct heap_extent *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return (x->kind > y->kind) - (x->kind < y->kind);
-}
-
-static int compare_ranges(const void *a, const void *b)
-{
-	const struct heap_range *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-static int compare_spans(const void *a, const void *b)
-{
-	const struct heap_span *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
-static int compare_cached(const void *a, const void *b)
-{
-	const struct cached *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
+	return ORDER(x->start, y->start) ?:
+	       ORDER(x->end, y->end) ?:
+	       ORDER(x->kind, y->kind);
 }
 
 /*
@@ -486,9 +464,7 @@ static void check_sums(struct heap *h)
 
 void heap_sort(struct heap *h)
 {
-	if (h->n_extents)
-		qsort(h->extents, h->n_extents, sizeof(*h->extents),
-		      compare_extents);
+	SORT(h->extents, h->n_extents, compare_extents);
 	h->last = 0;
 }
 
@@ -574,13 +550,9 @@ void heap_add_rest(struct heap *h, uint32_t arena, enum extent_kind kind,
 void heap_finish(struct heap *h)
 {
 	heap_sort(h);
-	if (h->n_cached)
-		qsort(h->cached, h->n_cached, sizeof(*h->cached),
-		      compare_cached);
-	if (h->n_own)
-		qsort(h->own, h->n_own, sizeof(*h->own), compare_ranges);
-	if (h->n_spans)
-		qsort(h->spans, h->n_spans, sizeof(*h->spans), compare_spans);
+	SORT_BY(h->cached, h->n_cached, start);
+	SORT_BY(h->own, h->n_own, start);
+	SORT_BY(h->spans, h->n_spans, start);
 	resolve_overlaps(h);
 	for (size_t i = 0; i < h->n_extents; i++)
 		tally(h, &h->extents[i]);
@@ -612,12 +584,7 @@ const struct heap_extent *heap_extent_at(struct heap *h, vaddr addr)
 
 const struct cached *heap_cached(const struct heap *h, vaddr start)
 {
-	struct cached key = { .start = start };
-
-	if (!h->n_cached)
-		return NULL;
-	return bsearch(&key, h->cached, h->n_cached, sizeof(key),
-		       compare_cached);
+	return FIND(h->cached, h->n_cached, start);
 }
 
 static void block_mmapped(const struct heap_extent *x, struct block *ret)

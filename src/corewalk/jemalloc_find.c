@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/words.h"
 
 enum {
@@ -460,9 +461,7 @@ static int most_votes(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->votes != y->votes)
-		return x->votes > y->votes ? -1 : 1;
-	return (x->root > y->root) - (x->root < y->root);
+	return ORDER(y->votes, x->votes) ?: ORDER(x->root, y->root);
 }
 
 /* Read while it ran, a structure and its bitmap are of two moments. */
@@ -505,7 +504,7 @@ static bool elect_layout(struct jemalloc *j, bool wide)
 static bool elect(struct finder *f, struct jemalloc *ret, char *near,
 		  size_t near_size)
 {
-	qsort(f->all, f->n, sizeof(*f->all), most_votes);
+	SORT(f->all, f->n, most_votes);
 	for (size_t i = 0; i < f->n && i < TRIED_CANDIDATES; i++) {
 		if (f->all[i].votes < MIN_VOTES)
 			break;

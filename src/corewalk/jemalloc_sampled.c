@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	MAX_DEPTH = 128,		/* PROF_BT_MAX */
@@ -93,10 +94,8 @@ static int by_context(const void *a, const void *b)
 {
 	const struct picked *x = a, *y = b;
 
-	if (x->context != y->context)
-		return x->context < y->context ? -1 : 1;
-	return (x->extent->start > y->extent->start) -
-	       (x->extent->start < y->extent->start);
+	return ORDER(x->context, y->context) ?:
+	       ORDER(x->extent->start, y->extent->start);
 }
 
 /* Where the blocks of the context end that begin at from. */
@@ -207,7 +206,7 @@ void je_add_profile(const struct jemalloc *j, struct heap *heap,
 	}
 	if (!best.n)
 		return;
-	qsort(best.all, best.n, sizeof(*best.all), by_context);
+	SORT(best.all, best.n, by_context);
 	profile = heap_add_profile(heap, allocator, HEAP_PROFILE_LIVE);
 	profile->module = j->module;
 	profile->rate = find_rate(&best);

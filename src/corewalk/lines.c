@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 enum {
@@ -107,15 +108,12 @@ static int by_start(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->at < y->at ? -1 : x->at > y->at;
+	return ORDER(x->start, y->start) ?: ORDER(x->at, y->at);
 }
 
 static void sort_ranges(struct ranges *r)
 {
-	if (r->n)
-		qsort(r->items, r->n, sizeof(*r->items), by_start);
+	SORT(r->items, r->n, by_start);
 }
 
 /* The range that holds addr and starts last; NULL if none does. */
@@ -201,13 +199,6 @@ static void read_functions(struct unit *u, Dwarf_Die *parent, Dwarf_Off scope,
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-static int by_die(const void *a, const void *b)
-{
-	const struct scope *x = a, *y = b;
-
-	return (x->die > y->die) - (x->die < y->die);
-}
-
 static void read_unit(struct unit *u, Dwarf_Die *die)
 {
 	uint64_t budget = u->bytes;
@@ -215,8 +206,7 @@ static void read_unit(struct unit *u, Dwarf_Die *die)
 	u->read = true;
 	read_functions(u, die, 0, 0, &budget);
 	sort_ranges(&u->functions);
-	if (u->n_scopes)
-		qsort(u->scopes, u->n_scopes, sizeof(*u->scopes), by_die);
+	SORT_BY(u->scopes, u->n_scopes, die);
 }
 
 /* ---- names ---- */
@@ -250,10 +240,7 @@ static Dwarf_Die declared(const Dwarf_Die *die)
 
 static Dwarf_Off scope_of(const struct unit *u, Dwarf_Off die)
 {
-	const struct scope key = { .die = die };
-	const struct scope *found = u->n_scopes ?
-		bsearch(&key, u->scopes, u->n_scopes, sizeof(key), by_die) :
-		NULL;
+	const struct scope *found = FIND(u->scopes, u->n_scopes, die);
 
 	return found ? found->parent : 0;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/live.h"
 
 enum {
@@ -249,7 +250,7 @@ static int by_number(const void *a, const void *b)
 {
 	const pid_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return ORDER(*x, *y);
 }
 
 bool live_list_threads(int proc_fd, pid_t **ret, size_t *ret_n)
@@ -269,8 +270,7 @@ bool live_list_threads(int proc_fd, pid_t **ret, size_t *ret_n)
 		if (isdigit((unsigned char)entry->d_name[0]))
 			MEM_PUSH(tids, n, cap) = (pid_t)atoi(entry->d_name);
 	closedir(dir);
-	if (n)
-		qsort(tids, n, sizeof(*tids), by_number);
+	SORT(tids, n, by_number);
 	*ret = tids;
 	*ret_n = n;
 	return true;

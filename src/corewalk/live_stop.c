@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/live.h"
 
 enum {
@@ -55,7 +56,7 @@ static int by_tid(const void *a, const void *b)
 {
 	const struct live_thread *x = a, *y = b;
 
-	return (x->tid > y->tid) - (x->tid < y->tid);
+	return ORDER(x->tid, y->tid);
 }
 
 static char thread_state(const struct live *lv, pid_t tid)
@@ -140,9 +141,7 @@ static bool seize_new(struct live *lv, size_t *ret_new, bool *ret_missing,
 		ok = seize(lv, tids[i], err);
 	}
 	*ret_new = lv->n_threads - known;
-	if (lv->n_threads)
-		qsort(lv->threads, lv->n_threads, sizeof(*lv->threads),
-		      by_tid);
+	SORT(lv->threads, lv->n_threads, by_tid);
 	*ret_missing = ok && !*ret_new && some_missing(lv, tids, n);
 	free(tids);
 	return ok;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 bool space_pages_known(const struct space *sp)
 {
@@ -165,20 +166,12 @@ size_t pages_join(struct page_run *runs, size_t n, uint64_t page)
 	return kept;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct page_run *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 size_t pages_sort(struct page_run *runs, size_t n, uint64_t page)
 {
 	size_t i, kept = 0;
 	vaddr end = 0;
 
-	if (n)
-		qsort(runs, n, sizeof(*runs), by_place);
+	SORT_BY(runs, n, start);
 	for (i = 0; i < n; i++) {
 		struct page_run run = runs[i];
 		uint64_t cut = end > run.start ? (end - run.start) / page : 0;
@@ -194,13 +187,6 @@ size_t pages_sort(struct page_run *runs, size_t n, uint64_t page)
 }
 
 /* ---- runs of the file ---- */
-
-static int by_start(const void *a, const void *b)
-{
-	const struct extent_run *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
 
 static bool takes_memory(const struct page_run *run)
 {
@@ -249,5 +235,5 @@ void pages_to_runs(struct space *sp)
 	/* An empty list is not the same as none. */
 	if (!sp->runs)
 		sp->runs = mem_zalloc(sizeof(*sp->runs));
-	qsort(sp->runs, sp->n_runs, sizeof(*sp->runs), by_start);
+	SORT_BY(sp->runs, sp->n_runs, start);
 }

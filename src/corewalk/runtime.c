@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/ocaml.h"
 #include "corewalk/words.h"
 
@@ -168,9 +169,7 @@ static int by_heap(const void *a, const void *b)
 {
 	const struct v8_page *x = a, *y = b;
 
-	if (x->heap != y->heap)
-		return x->heap < y->heap ? -1 : 1;
-	return (x->start > y->start) - (x->start < y->start);
+	return ORDER(x->heap, y->heap) ?: ORDER(x->start, y->start);
 }
 
 static void add_v8(struct finder *f, const struct v8_page *pages, size_t n)
@@ -217,8 +216,7 @@ static void find_v8(struct finder *f)
 			}
 		}
 	}
-	if (n)
-		qsort(pages, n, sizeof(*pages), by_heap);
+	SORT(pages, n, by_heap);
 	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && pages[end].heap == pages[i].heap;)
 			end++;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/live.h"
 #include "corewalk/own.h"
 
@@ -78,9 +79,8 @@ static int by_rank(const void *a, const void *b)
 	const struct part *x = *(const struct part *const *)a;
 	const struct part *y = *(const struct part *const *)b;
 
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->seg->start < y->seg->start ? -1 : 1;
+	return ORDER(x->rank, y->rank) ?:
+	       ORDER(x->seg->start, y->seg->start);
 }
 
 static void place_parts(struct writer *w)
@@ -89,7 +89,7 @@ static void place_parts(struct writer *w)
 
 	for (i = 0; i < n; i++)
 		w->order[i] = &w->parts[i];
-	qsort(w->order, n, sizeof(*w->order), by_rank);
+	SORT(w->order, n, by_rank);
 	w->end = round_up(w->notes_off + w->notes_size, w->sp->page);
 	for (i = 0; i < n; i++) {
 		struct part *part = &w->parts[w->order[i] - w->parts];

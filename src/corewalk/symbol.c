@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/debug.h"
 #include "corewalk/elf.h"
 #include "corewalk/module.h"
@@ -170,11 +171,9 @@ static int by_start(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->size != y->size)
-		return x->size > y->size ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return ORDER(x->start, y->start) ?:
+	       ORDER(y->size, x->size) ?:
+	       strcmp(x->name, y->name);
 }
 
 static void put_in_order(struct table *t)
@@ -183,7 +182,7 @@ static void put_in_order(struct table *t)
 
 	if (!t->n)
 		return;
-	qsort(t->entries, t->n, sizeof(*t->entries), by_start);
+	SORT(t->entries, t->n, by_start);
 	for (size_t i = 0; i < t->n; i++)
 		if (!n || t->entries[i].start != t->entries[n - 1].start)
 			t->entries[n++] = t->entries[i];

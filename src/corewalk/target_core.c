@@ -21,6 +21,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sort.h"
 #include "corewalk/core.h"
 #include "corewalk/own.h"
 #include "corewalk/unpack.h"
@@ -134,9 +135,7 @@ static int by_offset(const void *a, const void *b)
 {
 	const struct note_range *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
+	return ORDER(x->start, y->start) ?: ORDER(x->end, y->end);
 }
 
 static void add_notes(const struct elf *elf, struct note_ranges *ranges,
@@ -158,9 +157,7 @@ static void read_notes(struct space *sp, struct note_ranges *ranges)
 	uint64_t done = 0;
 	size_t i, n_left = 0;
 
-	if (ranges->n)
-		qsort(ranges->items, ranges->n, sizeof(*ranges->items),
-		      by_offset);
+	SORT(ranges->items, ranges->n, by_offset);
 	for (i = 0; i < ranges->n; i++) {
 		const struct note_range *r = &ranges->items[i];
 
@@ -231,11 +228,9 @@ static int by_start(const void *a, const void *b)
 {
 	const struct seg *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->core_off != y->core_off)
-		return x->core_off < y->core_off ? -1 : 1;
-	return x->end < y->end ? -1 : x->end > y->end;
+	return ORDER(x->start, y->start) ?:
+	       ORDER(x->core_off, y->core_off) ?:
+	       ORDER(x->end, y->end);
 }
 
 /* Take the first n bytes away from a segment. */
@@ -259,8 +254,7 @@ static void sort_segs(struct space *sp)
 {
 	size_t i, n = 0, n_cut = 0;
 
-	if (sp->n_segs)
-		qsort(sp->segs, sp->n_segs, sizeof(*sp->segs), by_start);
+	SORT(sp->segs, sp->n_segs, by_start);
 	for (i = 0; i < sp->n_segs; i++) {
 		struct seg seg = sp->segs[i];
 		vaddr end = n ? sp->segs[n - 1].end : 0;

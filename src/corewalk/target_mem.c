@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /*
  * Each segment's bytes are an allocation of their own, so that a sanitizer
@@ -100,20 +101,12 @@ uint8_t *target_mem_at(struct space *sp, vaddr addr)
 	return NULL;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct seg *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 void target_mem_done(struct space *sp)
 {
 	uint64_t off = 0;
 	size_t i;
 
-	if (sp->n_segs)
-		qsort(sp->segs, sp->n_segs, sizeof(*sp->segs), by_start);
+	SORT_BY(sp->segs, sp->n_segs, start);
 	for (i = 0; i < sp->n_segs; i++) {
 		sp->segs[i].core_off = off;
 		off += sp->segs[i].avail;

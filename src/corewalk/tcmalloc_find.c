@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/words.h"
 
 enum {
@@ -149,11 +150,9 @@ static int most_votes(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	if (x->votes != y->votes)
-		return x->votes > y->votes ? -1 : 1;
-	if (x->root != y->root)
-		return x->root < y->root ? -1 : 1;
-	return (x->shift > y->shift) - (x->shift < y->shift);
+	return ORDER(y->votes, x->votes) ?:
+	       ORDER(x->root, y->root) ?:
+	       ORDER(x->shift, y->shift);
 }
 
 static void drop_spans(struct tcmalloc *t)
@@ -174,7 +173,7 @@ static bool elect(struct finder *f, struct tcmalloc *ret, char *near,
 {
 	struct tcmalloc best = { 0 }, t;
 
-	qsort(f->all, f->n, sizeof(*f->all), most_votes);
+	SORT(f->all, f->n, most_votes);
 	for (size_t i = 0; i < f->n && i < 8; i++) {
 		const struct candidate *c = &f->all[i];
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 #include "corewalk/words.h"
 
 enum {
@@ -65,8 +65,7 @@ static size_t ring_length(const struct tcmalloc *t, const vaddr *spans,
 
 	if (!space_u64(t->sp, head + SPAN_NEXT, &at))
 		return 0;
-	while (at != head && found < n &&
-	       bsearch(&at, spans, n, sizeof(at), num_compare_u64)) {
+	while (at != head && found < n && FIND(spans, n, at)) {
 		found++;
 		if (!space_u64(t->sp, at + SPAN_NEXT, &at))
 			return 0;
@@ -83,8 +82,7 @@ static vaddr find_head(const struct tcmalloc *t, const vaddr *spans, size_t n)
 		if (!s->sampled || s->where != TC_IN_USE)
 			continue;
 		if (s->next >= t->lo && s->next < t->hi &&
-		    !bsearch(&s->next, spans, n, sizeof(s->next),
-			     num_compare_u64))
+		    !FIND(spans, n, s->next))
 			return s->next;
 	}
 	return 0;
@@ -99,7 +97,7 @@ static void check_ring(const struct tcmalloc *t, struct heap *heap,
 	for (size_t i = 0; i < t->n_spans; i++)
 		if (t->spans[i].sampled && t->spans[i].where == TC_IN_USE)
 			MEM_PUSH(spans, n, cap) = t->spans[i].addr;
-	qsort(spans, n, sizeof(*spans), num_compare_u64);
+	SORT(spans, n, num_compare_u64);
 	head = find_head(t, spans, n);
 	found = head ? ring_length(t, spans, n, head) : 0;
 	if (found != n || bad) {

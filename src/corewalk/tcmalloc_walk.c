@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/sort.h"
 
 enum {
 	/* Of a span that is one block: its planes end with its first page. */
@@ -155,8 +155,7 @@ static vaddr *structures(const struct tcmalloc *t, size_t *ret_n)
 		for (uint64_t k = 0; k < leaf; k += METADATA_STEP)
 			MEM_PUSH(at, n, cap) = round_down(t->leaves[i] + k,
 							  PAGE);
-	if (n)
-		qsort(at, n, sizeof(*at), num_compare_u64);
+	SORT(at, n, num_compare_u64);
 	*ret_n = n;
 	return at;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	/* Bit 29 is a profiler's, if anybody's. */
@@ -417,13 +418,6 @@ static void add_damaged(struct find *f)
 	}
 }
 
-static int compare_heaps(const void *a, const void *b)
-{
-	const struct zend_heap *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
 size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
 		 size_t near_size)
 {
@@ -446,8 +440,7 @@ size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
 	}
 	add_damaged(&f);
 	free(f.members);
-	if (f.n)
-		qsort(f.all, f.n, sizeof(*f.all), compare_heaps);
+	SORT_BY(f.all, f.n, main_chunk);
 	*ret = f.all;
 	return f.n;
 }

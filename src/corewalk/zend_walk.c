@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { MAX_BIN_NOTES = 3 };
 
@@ -41,18 +42,11 @@ static bool chunk_header(struct walk *w, vaddr chunk, uint8_t *ret)
 	       (w->z->damaged && chunk == w->z->main_chunk);
 }
 
-static int compare_chunks(const void *a, const void *b)
-{
-	const struct zend_chunk *x = a, *y = b;
-
-	return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
 static void sort_chunks(struct walk *w)
 {
 	size_t kept = 0;
 
-	qsort(w->chunks, w->n_chunks, sizeof(*w->chunks), compare_chunks);
+	SORT_BY(w->chunks, w->n_chunks, addr);
 	for (size_t i = 0; i < w->n_chunks; i++)
 		if (!kept || w->chunks[i].addr != w->chunks[kept - 1].addr)
 			w->chunks[kept++] = w->chunks[i];
@@ -62,12 +56,12 @@ static void sort_chunks(struct walk *w)
 
 static struct zend_chunk *find_chunk(struct walk *w, vaddr addr)
 {
-	struct zend_chunk key = { .addr = round_down(addr, ZEND_CHUNK) };
+	vaddr chunk = round_down(addr, ZEND_CHUNK);
 	struct zend_chunk *c;
 
-	if (w->last < w->n_chunks && w->chunks[w->last].addr == key.addr)
+	if (w->last < w->n_chunks && w->chunks[w->last].addr == chunk)
 		return &w->chunks[w->last];
-	c = bsearch(&key, w->chunks, w->n_chunks, sizeof(key), compare_chunks);
+	c = FIND(w->chunks, w->n_chunks, chunk);
 	if (c)
 		w->last = (size_t)(c - w->chunks);
 	return c;
@@ -142,17 +136,13 @@ static size_t scan_for_chunks(struct walk *w)
 		if (!space_seg_anon(seg) || !(seg->flags & SEG_W))
 			continue;
 		for (; at < end; at += ZEND_CHUNK) {
-			struct zend_chunk key;
-
 			at = space_next_stored(w->sp, round_up(at, ZEND_CHUNK));
 			if (at >= end)
 				break;
-			key.addr = at = round_down(at, ZEND_CHUNK);
+			at = round_down(at, ZEND_CHUNK);
 			if (at >= seg->start && chunk_header(w, at, header) &&
 			    !zend_read_map(header, &w->z->at, &scratch) &&
-			    !is_cached(w, at) &&
-			    !bsearch(&key, w->chunks, known, sizeof(key),
-				     compare_chunks))
+			    !is_cached(w, at) && !FIND(w->chunks, known, at))
 				add_chunk(w, at);
 		}
 	}

@@ -5,22 +5,20 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 static int compare_pauses(const void *a, const void *b)
 {
 	const struct pause *x = a, *y = b;
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->duration != y->duration)
-		return x->duration < y->duration ? -1 : 1;
-	return x->full - y->full;
+	return ORDER(x->start, y->start) ?:
+	       ORDER(x->duration, y->duration) ?:
+	       x->full - y->full;
 }
 
 void pauses_sort(struct pauses *p)
 {
-	if (p->n)
-		qsort(p->list, p->n, sizeof(*p->list), compare_pauses);
+	SORT(p->list, p->n, compare_pauses);
 }
 
 void pauses_of_trace(struct pauses *p, const struct trace *t)
@@ -50,13 +48,12 @@ static int compare_values(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
-	return (x > y) - (x < y);
+	return ORDER(x, y);
 }
 
 void sort_values(double *values, size_t n)
 {
-	if (n)
-		qsort(values, n, sizeof(*values), compare_values);
+	SORT(values, n, compare_values);
 }
 
 double rank_of(const double *sorted, size_t n, double q)

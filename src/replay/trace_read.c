@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "replay/trace_file.h"
 
 enum { BATCH = 1024, LET_GO = 64 << 10, LET_GO_BEHIND = 8 << 20,
@@ -217,11 +218,9 @@ static int by_stream(const void *a, const void *b)
 	const struct chunk_ref *x = &sorting->chunks[i];
 	const struct chunk_ref *y = &sorting->chunks[k];
 
-	if (x->type != y->type)
-		return x->type < y->type ? -1 : 1;
-	if (x->stream != y->stream)
-		return x->stream < y->stream ? -1 : 1;
-	return i < k ? -1 : i > k;
+	return ORDER(x->type, y->type) ?:
+	       ORDER(x->stream, y->stream) ?:
+	       ORDER(i, k);
 }
 
 static void add_stream(struct trace *t, const uint32_t *chunks, size_t n,
@@ -254,7 +253,7 @@ static void find_streams(struct trace *t)
 		if (t->chunks[i].type <= TRACE_PACKED)
 			t->order[n++] = (uint32_t)i;
 	sorting = t;
-	qsort(t->order, n, sizeof(*t->order), by_stream);
+	SORT(t->order, n, by_stream);
 	for (size_t i = 1; i <= n; i++) {
 		const struct chunk_ref *c = &t->chunks[t->order[start]];
 		const struct chunk_ref *d = i < n ?

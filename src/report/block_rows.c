@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/blocks.h"
 #include "report/blocks_in.h"
 
@@ -194,7 +195,7 @@ static int by_key(const void *a, const void *b)
 	const struct kind *x = *(struct kind *const *)a;
 	const struct kind *y = *(struct kind *const *)b;
 
-	return (x->key > y->key) - (x->key < y->key);
+	return ORDER(x->key, y->key);
 }
 
 static void place_kinds(struct kind *kinds)
@@ -206,8 +207,7 @@ static void place_kinds(struct kind *kinds)
 	for (size_t i = 0; i < KINDS; i++)
 		if (kinds[i].n)
 			list[n++] = &kinds[i];
-	if (n)
-		qsort(list, n, sizeof(struct kind *), by_key);
+	SORT(list, n, by_key);
 	for (size_t i = 0; i < n; i++) {
 		list[i]->at = sum;
 		sum += list[i]->n;

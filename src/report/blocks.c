@@ -8,6 +8,7 @@
 #include "analysis/residency.h"
 #include "analysis/retain.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/blocks_in.h"
 
 enum {
@@ -595,9 +596,7 @@ void blocks_usage(struct usage *u, const struct report_input *in,
 				   b.size), &b, &w.pages);
 		class_add(&u->total, &b, &w.pages);
 	}
-	if (u->n_classes)
-		qsort(u->classes, u->n_classes, sizeof(*u->classes),
-		      usage_order);
+	SORT(u->classes, u->n_classes, usage_order);
 	words_fini(&w);
 	free(index);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "report/replay.h"
 
 #define DATA .flags = COLUMN_NO_TEXT
@@ -104,9 +105,8 @@ static int compare_grown(const void *a, const void *b)
 {
 	const struct grown *x = a, *y = b;
 
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	return strcmp(x->site->name, y->site->name);
+	return ORDER(y->value, x->value) ?:
+	       strcmp(x->site->name, y->site->name);
 }
 
 static bool grown(const struct replay_input *in, const struct site *s,
@@ -137,7 +137,7 @@ void build_growth(struct report *r, const struct replay_input *in)
 	t->more = "other sites";
 	for (size_t i = 0; i < s->n; i++)
 		n += grown(in, &s->sites[i], &ranked[n]);
-	qsort(ranked, n, sizeof(*ranked), compare_grown);
+	SORT(ranked, n, compare_grown);
 	for (size_t i = 0; i < n; i++) {
 		table_row(t);
 		table_set_text(t, G_SITE, ranked[i].site->name);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sort.h"
 #include "report/estimate.h"
 
 #define IN_BOTH (SECTION_IN_TEXT | SECTION_IN_JSON)
@@ -541,11 +542,9 @@ static int compare_ranked(const void *a, const void *b)
 {
 	const struct ranked *x = a, *y = b;
 
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	if (x->estimate != y->estimate)
-		return x->estimate > y->estimate ? -1 : 1;
-	return strcmp(x->site->name, y->site->name);
+	return ORDER(y->value, x->value) ?:
+	       ORDER(y->estimate, x->estimate) ?:
+	       strcmp(x->site->name, y->site->name);
 }
 
 static struct ranked *rank_all(const struct replay_input *in)
@@ -555,7 +554,7 @@ static struct ranked *rank_all(const struct replay_input *in)
 
 	for (size_t i = 0; i < s->n; i++)
 		ret[i] = rank(in, &s->sites[i]);
-	qsort(ret, s->n, sizeof(*ret), compare_ranked);
+	SORT(ret, s->n, compare_ranked);
 	return ret;
 }
 

@@ -12,6 +12,7 @@
 #include "analysis/backtrace.h"
 #include "base/demangle.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/module.h"
 
 enum {
@@ -204,9 +205,7 @@ static int by_threads(const void *a, const void *b)
 	/* The first thread took the signal: nothing says more. */
 	if (!x->first || !y->first)
 		return x->first ? 1 : -1;
-	if (x->threads != y->threads)
-		return x->threads > y->threads ? -1 : 1;
-	return x->first < y->first ? -1 : x->first > y->first;
+	return ORDER(y->threads, x->threads) ?: ORDER(x->first, y->first);
 }
 
 static void add_escaped(struct str *s, const char *text)
@@ -376,8 +375,7 @@ void stacks_build(struct report *r, const struct report_input *in)
 		}
 		groups[number[same]].threads++;
 	}
-	if (n)
-		qsort(groups, n, sizeof(*groups), by_threads);
+	SORT(groups, n, by_threads);
 	for (size_t i = 0; i < n; i++) {
 		table_row(t);
 		add_who(r, t, b, &groups[i]);

@@ -10,6 +10,7 @@
 #include "analysis/backtrace.h"
 #include "analysis/refs.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/module.h"
 
 enum {
@@ -60,7 +61,7 @@ static int compare_tid(const void *a, const void *b)
 	uint32_t x = ((const struct by_tid *)a)->tid;
 	uint32_t y = ((const struct by_tid *)b)->tid;
 
-	return (x > y) - (x < y);
+	return ORDER(x, y);
 }
 
 static void thread_index_init(struct thread_index *x, const struct heap *h)
@@ -73,8 +74,8 @@ static void thread_index_init(struct thread_index *x, const struct heap *h)
 		x->uses[i] = (struct by_tid){ h->uses[i].tid, i };
 	for (uint32_t i = 0; i < h->n_caches; i++)
 		x->caches[i] = (struct by_tid){ h->caches[i].tid, i };
-	qsort(x->uses, x->n_uses, sizeof(*x->uses), compare_tid);
-	qsort(x->caches, x->n_caches, sizeof(*x->caches), compare_tid);
+	SORT(x->uses, x->n_uses, compare_tid);
+	SORT(x->caches, x->n_caches, compare_tid);
 }
 
 static void thread_index_fini(struct thread_index *x)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum { FIRST_BUCKETS = 1 << 10, NO_CALL = UINT32_MAX };
 
@@ -134,9 +135,7 @@ static int by_parent(const void *a, const void *b)
 		return x->parent < y->parent ? -1 : 1;
 	if (!x->by_exact && x->estimate != y->estimate)
 		return x->estimate > y->estimate ? -1 : 1;
-	if (x->exact != y->exact)
-		return x->exact > y->exact ? -1 : 1;
-	return strcmp(x->name, y->name);
+	return ORDER(y->exact, x->exact) ?: strcmp(x->name, y->name);
 }
 
 /* Nodes by their parents; those of the top are the last ones. */
@@ -156,7 +155,7 @@ static struct branch *sort_branches(const struct growing *g)
 			.by_exact = g->in->only_exact,
 		};
 	}
-	qsort(ret, g->n, sizeof(*ret), by_parent);
+	SORT(ret, g->n, by_parent);
 	return ret;
 }
 
@@ -274,7 +273,7 @@ void calls_keep_largest(struct calls *c, size_t n)
 		return;
 	for (size_t i = 0; i < c->n; i++)
 		sizes[i] = size_of(&c->list[i]);
-	qsort(sizes, c->n, sizeof(*sizes), by_size);
+	SORT(sizes, c->n, by_size);
 	least = sizes[n - 1];
 	while (equal && sizes[equal - 1] == least)
 		equal--;

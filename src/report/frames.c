@@ -11,6 +11,7 @@
 
 #include "base/demangle.h"
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "corewalk/elf.h"
 #include "corewalk/module.h"
@@ -115,8 +116,7 @@ static void read_symbols(struct frame_object *o, const struct elf *elf)
 		if (type == SHT_SYMTAB || type == SHT_DYNSYM)
 			read_table(o, elf, header);
 	}
-	if (o->n)
-		qsort(o->symbols, o->n, sizeof(*o->symbols), compare_symbols);
+	SORT(o->symbols, o->n, compare_symbols);
 }
 
 static bool same_build(const struct elf *elf, const struct trace_text *want)
@@ -529,9 +529,7 @@ static int compare_names(const void *a, const void *b)
 	const struct trace_name *x = *(const struct trace_name *const *)a;
 	const struct trace_name *y = *(const struct trace_name *const *)b;
 
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return (x > y) - (x < y);
+	return ORDER(x->addr, y->addr) ?: ORDER(x, y);
 }
 
 static void sort_given(struct frames *f)
@@ -541,9 +539,7 @@ static void sort_given(struct frames *f)
 	f->given = mem_alloc((info->n_names + 1) * sizeof(*f->given));
 	for (size_t i = 0; i < info->n_names; i++)
 		f->given[i] = &info->names[i];
-	if (info->n_names)
-		qsort(f->given, info->n_names, sizeof(*f->given),
-		      compare_names);
+	SORT(f->given, info->n_names, compare_names);
 }
 
 void frames_init(struct frames *f, struct trace *trace,

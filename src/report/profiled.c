@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "corewalk/module.h"
 #include "replay/trace_write.h"
 
@@ -33,7 +34,7 @@ static int compare_stacks(const void *a, const void *b)
 		if (u != v)
 			return u < v ? -1 : 1;
 	}
-	return (n > m) - (n < m);
+	return ORDER(n, m);
 }
 
 /* Equal stacks get one number; one without a frame is 0, the unknown one. */
@@ -50,8 +51,7 @@ static void write_stacks(struct profiled *p, struct trace_writer *w)
 				&p->parts[i].profile->samples[k],
 				&p->parts[i].stacks[k],
 			};
-	if (n)
-		qsort(all, n, sizeof(*all), compare_stacks);
+	SORT(all, n, compare_stacks);
 	for (size_t i = 0; i < n; i++) {
 		const struct heap_sample *s = all[i].sample;
 

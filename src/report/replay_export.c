@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 uint64_t replay_stack_bytes(const struct replay_input *in, uint32_t stack,
 			    enum replay_metric metric, bool exact)
@@ -174,16 +175,14 @@ static int compare_leaves(const void *a, const void *b)
 	for (size_t i = 0; i < x->n && i < y->n; i++)
 		if (x->frames[i] != y->frames[i])
 			return x->frames[i] < y->frames[i] ? -1 : 1;
-	return (x->n > y->n) - (x->n < y->n);
+	return ORDER(x->n, y->n);
 }
 
 static int compare_branches(const void *a, const void *b)
 {
 	const struct branch *x = a, *y = b;
 
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return (x->from > y->from) - (x->from < y->from);
+	return ORDER(y->bytes, x->bytes) ?: ORDER(x->from, y->from);
 }
 
 static struct leaf *find_leaves(const struct replay_input *in,
@@ -208,7 +207,7 @@ static struct leaf *find_leaves(const struct replay_input *in,
 		*ret_total += l->bytes;
 		n++;
 	}
-	qsort(ret, n, sizeof(*ret), compare_leaves);
+	SORT(ret, n, compare_leaves);
 	*ret_n = n;
 	return ret;
 }
@@ -228,7 +227,7 @@ static size_t find_branches(const struct leaf *leaves, size_t n, size_t depth,
 		ret[n_ret - 1].bytes += leaves[i].bytes;
 		ret[n_ret - 1].n = i + 1 - ret[n_ret - 1].from;
 	}
-	qsort(ret, n_ret, sizeof(*ret), compare_branches);
+	SORT(ret, n_ret, compare_branches);
 	return n_ret;
 }
 

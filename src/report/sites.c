@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 
 enum { FIRST_BUCKETS = 1 << 10 };
@@ -177,10 +178,8 @@ static int compare_lives(const void *a, const void *b)
 {
 	const struct life_row *x = a, *y = b;
 
-	if (x->site != y->site)
-		return x->site < y->site ? -1 : 1;
-	return (x->count.bucket > y->count.bucket) -
-	       (x->count.bucket < y->count.bucket);
+	return ORDER(x->site, y->site) ?:
+	       ORDER(x->count.bucket, y->count.bucket);
 }
 
 static void set_lives(struct site_lives *ret, const struct life_count *counts,
@@ -220,7 +219,7 @@ static struct life_row *life_rows(const struct sites *s,
 			},
 		};
 	}
-	qsort(ret, n, sizeof(*ret), compare_lives);
+	SORT(ret, n, compare_lives);
 	*ret_n = n;
 	return ret;
 }
