@@ -2,12 +2,10 @@
 /*
  * heapcore diff: two looks at a program, and what changed between them.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/num.h"
 #include "cmd.h"
 #include "cmd_report.h"
 #include "cmd_subject.h"

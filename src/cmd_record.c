@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/str.h"
@@ -181,11 +182,8 @@ static bool make_pattern(const struct args *a, char **ret, struct err *err)
 	char directory[PATH_MAX];
 
 	if (!name) {
-		const char *program = a->words.items[0];
-		const char *slash = strrchr(program, '/');
-
 		made = mem_printf("heapcore.%s.%%p.trace",
-				  slash ? slash + 1 : program);
+				  file_base_name(a->words.items[0]));
 		name = made;
 	}
 	if (!strcmp(name, "-"))

@@ -10,7 +10,6 @@
 
 #include "analysis/index.h"
 #include "analysis/types.h"
-#include "base/err.h"
 #include "base/progress.h"
 #include "corewalk/heap.h"
 #include "corewalk/space.h"

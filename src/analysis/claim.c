@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
 
 #include "analysis/spread_in.h"
 #include "analysis/vtable.h"
-#include "base/mem.h"
 
 enum {
 	MALLOC_UNIT = 16,

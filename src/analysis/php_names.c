@@ -2,7 +2,6 @@
 #include "analysis/php_names.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 enum {
 	NAME_MAX_BYTES = 120,

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/php_roots.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
-
 enum {
 	MAX_STATICS = 1 << 16,
 	MAX_CHAIN = 1 << 20,		/* pages of stacks and arenas */

@@ -42,7 +42,7 @@ enum type_known refs_class(struct refs_names *n, vaddr vtable, struct str *ret)
 static void add_module(struct refs_names *n, const struct module *m,
 		       struct str *ret)
 {
-	const char *name = module_base_name(n->sp->files[m->file].name);
+	const char *name = module_name(n->sp, m);
 
 	str_add_escaped(ret, name, strlen(name));
 }

@@ -2,7 +2,6 @@
 #include "analysis/residency.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

@@ -2,7 +2,6 @@
 #include "analysis/rings.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

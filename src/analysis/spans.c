@@ -2,7 +2,6 @@
 #include "analysis/spans.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/spread.h"
 
-#include <string.h>
-
 #include "analysis/spread_in.h"
 #include "base/mem.h"
 

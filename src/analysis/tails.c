@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/tails.h"
 
-#include <string.h>
-
 #include "analysis/index.h"
 #include "analysis/pattern.h"
 #include "analysis/roots.h"

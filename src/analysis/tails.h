@@ -18,7 +18,6 @@
 #define ANALYSIS_TAILS_H
 
 #include "analysis/where.h"
-#include "base/err.h"
 #include "base/progress.h"
 #include "corewalk/heap.h"
 #include "corewalk/space.h"

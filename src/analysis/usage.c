@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "corewalk/module.h"
 
 /* Sizes are multiples of 8, but for a rest at the end of an extent. */
 enum {
@@ -421,11 +422,8 @@ static void add_name(struct str *s, const struct space *sp, uint64_t value)
 {
 	const struct module *m = space_module(sp, value);
 	const char *name = m && m->file < sp->n_files ?
-		sp->files[m->file].name : "?";
-	const char *slash = strrchr(name, '/');
+		module_name(sp, m) : "?";
 
-	if (slash && slash[1])
-		name = slash + 1;
 	str_printf(s, "0x%" PRIx64 " in ", value);
 	str_add_escaped(s, name, strnlen(name, 20));
 }

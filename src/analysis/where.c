@@ -2,7 +2,6 @@
 #include "analysis/where.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "analysis/residency.h"
 #include "analysis/stack.h"
 #include "analysis/stored.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -214,10 +214,9 @@ static void add_file(struct str *s, const struct space *sp, uint32_t file,
 		     bool whole)
 {
 	const char *name = file < sp->n_files ? sp->files[file].name : "?";
-	const char *slash = strrchr(name, '/');
 
-	if (!whole && slash && slash[1])
-		name = slash + 1;
+	if (!whole)
+		name = file_base_name(name);
 	str_add_escaped(s, name, strlen(name));
 	if (whole && file < sp->n_files && sp->files[file].deleted)
 		str_adds(s, " (deleted)");

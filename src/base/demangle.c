@@ -9,8 +9,6 @@
 #include <demangle.h>
 #endif
 
-#include "base/mem.h"
-
 /* What libiberty hands out in pieces, while there is room for it. */
 struct pieces {
 	struct str *out;

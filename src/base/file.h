@@ -8,6 +8,9 @@
 
 #include "base/types.h"
 
+/* The part of a name behind its last slash. */
+const char *file_base_name(const char *path);
+
 struct file_bytes {
 	uint8_t *data;		/* owned; NULL: none */
 	uint64_t size;

@@ -47,6 +47,14 @@ static inline bool mul_ok(uint64_t a, uint64_t b, uint64_t *ret)
 }
 
 /* Unaligned, in the order of this machine: the target's is the same. */
+static inline uint16_t load_u16(const uint8_t *p)
+{
+	uint16_t value;
+
+	memcpy(&value, p, sizeof(value));
+	return value;
+}
+
 static inline uint32_t load_u32(const uint8_t *p)
 {
 	uint32_t value;

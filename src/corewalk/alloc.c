@@ -63,7 +63,7 @@ static bool try_allocator(struct space *sp, const struct allocator *a,
 		a->walk(sp, &s, heap, progress);
 	else
 		miss(misses, a, &s);
-	a->drop(&s);
+	a->drop(s.priv, s.n);
 	return sure;
 }
 

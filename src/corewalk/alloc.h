@@ -18,6 +18,7 @@ struct sighting {
 	unsigned score;		/* 0: absent; 1 to 99: a guess; 100: certain */
 	char text[200];		/* what was seen, or what was missing */
 	void *priv;		/* owned by the allocator; see drop */
+	size_t n;		/* of what priv has */
 };
 
 struct allocator {
@@ -31,7 +32,8 @@ struct allocator {
 	 */
 	void (*walk)(struct space *sp, struct sighting *at, struct heap *heap,
 		     struct progress *progress);
-	void (*drop)(struct sighting *at);	/* frees priv; NULL is fine */
+	/* Frees priv and its n; NULL and 0 are fine. */
+	void (*drop)(void *priv, size_t n);
 };
 
 /* All allocators, ended by NULL. */

@@ -5,24 +5,18 @@
  * what is free.  Here these become one struct allocator.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "corewalk/glibc.h"
+#include "corewalk/module.h"
 
 extern const struct allocator alloc_glibc;
 
 /* What probe hands to walk. */
-struct glibc_sighting {
-	struct glibc *all;
-	size_t n;
-};
-
 static void glibc_probe(struct space *sp, struct sighting *ret)
 {
 	struct glibc *all;
-	struct glibc_sighting *s;
 	size_t n = glibc_find(sp, &all, ret->text, sizeof(ret->text));
 
 	ret->score = 100;
@@ -32,20 +26,13 @@ static void glibc_probe(struct space *sp, struct sighting *ret)
 			return;
 		n = 1;
 	}
-	s = mem_zalloc(sizeof(*s));
-	*s = (struct glibc_sighting){ all, n };
-	ret->priv = s;
+	ret->priv = all;
+	ret->n = n;
 }
 
-static void glibc_drop(struct sighting *at)
+static void glibc_drop(void *priv, size_t n)
 {
-	struct glibc_sighting *s = at->priv;
-
-	if (!s)
-		return;
-	glibc_free(s->all, s->n);
-	free(s);
-	at->priv = NULL;
+	glibc_free(priv, n);
 }
 
 /*
@@ -54,24 +41,15 @@ static void glibc_drop(struct sighting *at)
  */
 static uint64_t step_budget(const struct space *sp)
 {
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < sp->n_segs; i++)
-		bytes += sp->segs[i].avail;
-	return MIB + bytes / 4;
+	return MIB + space_bytes(sp) / 4;
 }
 
 /* The file that holds the main arena: its own data, or bss behind it. */
 static const char *home(struct glibc *g)
 {
 	const struct module *m = space_module(g->sp, g->arenas[0].addr);
-	const char *name, *slash;
 
-	if (!m)
-		return NULL;
-	name = g->sp->files[m->file].name;
-	slash = strrchr(name, '/');
-	return slash ? slash + 1 : name;
+	return m ? module_name(g->sp, m) : NULL;
 }
 
 /*
@@ -232,10 +210,10 @@ static void walk_one(struct glibc *g, unsigned instance)
 static void glibc_walk(struct space *sp, struct sighting *at,
 		       struct heap *heap, struct progress *progress)
 {
-	struct glibc_sighting *s = at->priv;
+	struct glibc *all = at->priv;
 
-	for (size_t i = 0; i < s->n; i++) {
-		struct glibc *g = &s->all[i];
+	for (size_t i = 0; i < at->n; i++) {
+		struct glibc *g = &all[i];
 
 		g->heap = heap;
 		g->progress = progress;
@@ -245,7 +223,7 @@ static void glibc_walk(struct space *sp, struct sighting *at,
 		g->anchors_left = min_u64(g->budget / 8, GLIBC_MAX_ANCHORS);
 		walk_one(g, (unsigned)i);
 	}
-	glibc_walk_mmapped(s->all, s->n);
+	glibc_walk_mmapped(all, at->n);
 }
 
 const struct allocator alloc_glibc = {

@@ -4,19 +4,14 @@
  * says which file does what.
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "corewalk/alloc.h"
 #include "corewalk/gtcmalloc.h"
+#include "corewalk/module.h"
 
 extern const struct allocator alloc_gtcmalloc;
-
-struct gtc_sighting {
-	struct gtcmalloc *all;
-	size_t n;
-};
 
 static const char *const with_threads[BLOCK_STATES] = {
 	[BLOCK_CACHED] = "thread-cache",
@@ -43,30 +38,16 @@ static const uint8_t roles[BLOCK_STATES] = {
 
 static void gtc_probe(struct space *sp, struct sighting *ret)
 {
-	struct gtc_sighting *s = mem_zalloc(sizeof(*s));
+	struct gtcmalloc *all;
 
-	s->n = gtc_find(sp, &s->all, ret->text, sizeof(ret->text));
-	ret->priv = s;
-	ret->score = s->n ? 100 : 0;
+	ret->n = gtc_find(sp, &all, ret->text, sizeof(ret->text));
+	ret->priv = all;
+	ret->score = ret->n ? 100 : 0;
 }
 
-static void gtc_drop(struct sighting *at)
+static void gtc_drop(void *priv, size_t n)
 {
-	struct gtc_sighting *s = at->priv;
-
-	if (!s)
-		return;
-	gtc_free(s->all, s->n);
-	free(s);
-	at->priv = NULL;
-}
-
-static const char *file_name(const struct gtcmalloc *t)
-{
-	const char *name = t->sp->files[t->module->file].name;
-	const char *slash = strrchr(name, '/');
-
-	return slash ? slash + 1 : name;
+	gtc_free(priv, n);
 }
 
 static void say_fronts(const struct gtcmalloc *t, struct str *s)
@@ -85,7 +66,8 @@ static char *evidence_text(const struct gtcmalloc *t)
 
 	str_init(&s);
 	str_printf(&s, "page map 0x%" PRIx64 " in %s, by structure: %zu spans "
-		   "of %u KiB pages", t->map.root, file_name(t), t->n_heads,
+		   "of %u KiB pages", t->map.root,
+		   module_name(t->sp, t->module), t->n_heads,
 		   1u << (t->map.shift - 10));
 	if (!t->layout) {
 		str_printf(&s, "; not walked: %s", t->why);
@@ -117,12 +99,12 @@ static void refuse(const struct gtcmalloc *t, struct heap *heap,
 static void gtc_walk_all(struct space *sp, struct sighting *at,
 			 struct heap *heap, struct progress *progress)
 {
-	struct gtc_sighting *s = at->priv;
+	struct gtcmalloc *all = at->priv;
 
 	(void)sp;
 	(void)progress;
-	for (size_t i = 0; i < s->n; i++) {
-		struct gtcmalloc *t = &s->all[i];
+	for (size_t i = 0; i < at->n; i++) {
+		struct gtcmalloc *t = &all[i];
 		char *evidence = evidence_text(t);
 		uint32_t allocator = heap_add_allocator(heap, "gtcmalloc",
 			t->layout ? t->layout->era : "unknown layout",

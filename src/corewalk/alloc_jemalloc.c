@@ -5,20 +5,14 @@
  * walk.
  */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "corewalk/alloc.h"
 #include "corewalk/jemalloc.h"
+#include "corewalk/module.h"
 
 extern const struct allocator alloc_jemalloc;
-
-struct je_sighting {
-	struct jemalloc *all;
-	size_t n;
-};
 
 static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_CACHED] = "thread-cache",
@@ -37,33 +31,20 @@ static const uint8_t roles[BLOCK_STATES] = {
 
 static void je_probe(struct space *sp, struct sighting *ret)
 {
-	struct je_sighting *s;
 	struct jemalloc *all;
-	size_t n = je_find(sp, &all, ret->text, sizeof(ret->text));
 
-	if (!n)
-		return;
-	s = mem_zalloc(sizeof(*s));
-	*s = (struct je_sighting){ all, n };
-	ret->priv = s;
-	ret->score = 100;
+	ret->n = je_find(sp, &all, ret->text, sizeof(ret->text));
+	ret->priv = all;
+	ret->score = ret->n ? 100 : 0;
 }
 
-static void je_drop(struct sighting *at)
+static void je_drop(void *priv, size_t n)
 {
-	struct je_sighting *s = at->priv;
-
-	if (!s)
-		return;
-	je_free(s->all, s->n);
-	free(s);
-	at->priv = NULL;
+	je_free(priv, n);
 }
 
 static char *evidence_text(const struct jemalloc *j)
 {
-	const char *name = j->sp->files[j->module->file].name;
-	const char *slash = strrchr(name, '/');
 	struct str s;
 
 	str_init(&s);
@@ -71,7 +52,7 @@ static char *evidence_text(const struct jemalloc *j)
 		   "address, by structure: %zu of %zu extents agree with it, "
 		   "their bitmaps and size classes %u bytes apart, %zu "
 		   "entries odd; %zu thread cache%s, %zu base block%s",
-		   j->root, slash ? slash + 1 : name,
+		   j->root, module_name(j->sp, j->module),
 		   j->layout->wide ? 57 : 48, j->n_agree, j->n_extents,
 		   j->quantum, j->n_odd, j->n_caches,
 		   j->n_caches == 1 ? "" : "s", j->n_bases,
@@ -84,12 +65,12 @@ static char *evidence_text(const struct jemalloc *j)
 static void je_walk_all(struct space *sp, struct sighting *at,
 			struct heap *heap, struct progress *progress)
 {
-	struct je_sighting *s = at->priv;
+	struct jemalloc *all = at->priv;
 
 	(void)sp;
 	(void)progress;
-	for (size_t i = 0; i < s->n; i++) {
-		struct jemalloc *j = &s->all[i];
+	for (size_t i = 0; i < at->n; i++) {
+		struct jemalloc *j = &all[i];
 		char *evidence = evidence_text(j);
 		uint32_t allocator = heap_add_allocator(heap, "jemalloc",
 							j->layout->release,

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "corewalk/alloc.h"
+#include "corewalk/module.h"
 
 extern const struct allocator alloc_pymalloc;
 
@@ -305,14 +306,14 @@ static void py_probe(struct space *sp, struct sighting *ret)
 	ret->score = 100;
 }
 
-static void py_drop(struct sighting *at)
+static void py_drop(void *priv, size_t n)
 {
-	struct pymalloc *m = at->priv;
+	struct pymalloc *m = priv;
 
+	(void)n;
 	if (m)
 		free(m->arenas);
 	free(m);
-	at->priv = NULL;
 }
 
 /* ---- the walk ---- */
@@ -437,8 +438,7 @@ static void py_walk(struct space *sp, struct sighting *at, struct heap *heap,
 		    struct progress *progress)
 {
 	struct pymalloc *m = at->priv;
-	const char *name = sp->files[m->module->file].name;
-	const char *slash = strrchr(name, '/');
+	const char *name = module_name(sp, m->module);
 	struct walk w = { .m = m, .heap = heap };
 	struct str s;
 	uint32_t allocator;
@@ -446,7 +446,6 @@ static void py_walk(struct space *sp, struct sighting *at, struct heap *heap,
 	(void)progress;
 	str_init(&s);
 	str_printf(&s, "table of pools 0x%" PRIx64 " in ", m->table);
-	name = slash ? slash + 1 : name;
 	str_add_escaped(&s, name, strlen(name));
 	str_printf(&s, ", by structure; array of arenas 0x%" PRIx64 "; %zu "
 		   "arenas of %" PRIu64 " KiB, pools of %" PRIu64 " KiB",

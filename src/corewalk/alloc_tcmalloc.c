@@ -5,20 +5,15 @@
  * walk.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "corewalk/alloc.h"
+#include "corewalk/module.h"
 #include "corewalk/tcmalloc.h"
 
 extern const struct allocator alloc_tcmalloc;
-
-struct tc_sighting {
-	struct tcmalloc *all;
-	size_t n;
-};
 
 static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_CACHED] = "thread-cache",
@@ -37,35 +32,16 @@ static const uint8_t roles[BLOCK_STATES] = {
 
 static void tc_probe(struct space *sp, struct sighting *ret)
 {
-	struct tc_sighting *s;
 	struct tcmalloc *all;
-	size_t n = tc_find(sp, &all, ret->text, sizeof(ret->text));
 
-	if (!n)
-		return;
-	s = mem_zalloc(sizeof(*s));
-	*s = (struct tc_sighting){ all, n };
-	ret->priv = s;
-	ret->score = 100;
+	ret->n = tc_find(sp, &all, ret->text, sizeof(ret->text));
+	ret->priv = all;
+	ret->score = ret->n ? 100 : 0;
 }
 
-static void tc_drop(struct sighting *at)
+static void tc_drop(void *priv, size_t n)
 {
-	struct tc_sighting *s = at->priv;
-
-	if (!s)
-		return;
-	tc_free(s->all, s->n);
-	free(s);
-	at->priv = NULL;
-}
-
-static const char *file_name(const struct tcmalloc *t)
-{
-	const char *name = t->sp->files[t->module->file].name;
-	const char *slash = strrchr(name, '/');
-
-	return slash ? slash + 1 : name;
+	tc_free(priv, n);
 }
 
 /* By the layout; closer by the library's name, where a release is known. */
@@ -79,7 +55,7 @@ static const char *release(const struct tcmalloc *t)
 		{ ".so.4.5.18", "gperftools 2.16" },
 		{ ".so.4.6.5", "gperftools 2.18.1" },
 	};
-	const char *name = file_name(t);
+	const char *name = module_name(t->sp, t->module);
 
 	for (size_t i = 0; i < countof(known); i++) {
 		size_t n = strlen(name), k = strlen(known[i].soname);
@@ -102,7 +78,8 @@ static char *evidence_text(const struct tcmalloc *t)
 	str_printf(&s, "page map 0x%" PRIx64 " in %s, by structure: %zu spans "
 		   "of %u KiB pages, %zu entries odd; system, free and "
 		   "returned bytes %s its counters",
-		   t->root, file_name(t), t->n_spans, 1u << (t->shift - 10),
+		   t->root, module_name(t->sp, t->module), t->n_spans,
+		   1u << (t->shift - 10),
 		   t->n_odd, tc_exact(t) ? "are" : "are not");
 	if (t->n_classes)
 		str_printf(&s, "; %u size classes", t->n_classes - 1);
@@ -117,12 +94,12 @@ static char *evidence_text(const struct tcmalloc *t)
 static void tc_walk_all(struct space *sp, struct sighting *at,
 			struct heap *heap, struct progress *progress)
 {
-	struct tc_sighting *s = at->priv;
+	struct tcmalloc *all = at->priv;
 
 	(void)sp;
 	(void)progress;
-	for (size_t i = 0; i < s->n; i++) {
-		struct tcmalloc *t = &s->all[i];
+	for (size_t i = 0; i < at->n; i++) {
+		struct tcmalloc *t = &all[i];
 		char *evidence = evidence_text(t);
 		uint32_t allocator = heap_add_allocator(heap, "tcmalloc",
 							release(t), evidence);

@@ -4,7 +4,6 @@
  * discovery, zend_walk.c the walk.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -12,11 +11,6 @@
 #include "corewalk/zend.h"
 
 extern const struct allocator alloc_zend;
-
-struct zend_sighting {
-	struct zend_heap *heaps;
-	size_t n;
-};
 
 static const char *const state_names[BLOCK_STATES] = {
 	[BLOCK_BINNED] = "free-slot",
@@ -31,27 +25,17 @@ static const uint8_t roles[BLOCK_STATES] = {
 
 static void zend_probe(struct space *sp, struct sighting *ret)
 {
-	struct zend_sighting *s;
 	struct zend_heap *heaps;
-	size_t n = zend_find(sp, &heaps, ret->text, sizeof(ret->text));
 
-	if (!n)
-		return;
-	s = mem_zalloc(sizeof(*s));
-	*s = (struct zend_sighting){ heaps, n };
-	ret->priv = s;
-	ret->score = 100;
+	ret->n = zend_find(sp, &heaps, ret->text, sizeof(ret->text));
+	ret->priv = heaps;
+	ret->score = ret->n ? 100 : 0;
 }
 
-static void zend_drop(struct sighting *at)
+static void zend_drop(void *priv, size_t n)
 {
-	struct zend_sighting *s = at->priv;
-
-	if (!s)
-		return;
-	free(s->heaps);
-	free(s);
-	at->priv = NULL;
+	(void)n;
+	free(priv);
 }
 
 static void release_text(struct space *sp, char *ret, size_t size)
@@ -87,7 +71,7 @@ static void evidence_text(const struct zend_heap *z, size_t n, size_t exact,
 static void zend_walk(struct space *sp, struct sighting *at,
 		      struct heap *heap, struct progress *progress)
 {
-	struct zend_sighting *s = at->priv;
+	const struct zend_heap *heaps = at->priv;
 	uint32_t allocator;
 	char release[40];
 	struct str evidence;
@@ -98,9 +82,9 @@ static void zend_walk(struct space *sp, struct sighting *at,
 	allocator = heap_add_allocator(heap, "zend", release, "");
 	heap_name_states(heap, allocator, state_names);
 	heap_set_roles(heap, allocator, roles);
-	for (size_t i = 0; i < s->n; i++) {
-		const struct zend_heap *z = &s->heaps[i];
-		struct arena *a = s->n == 1 ?
+	for (size_t i = 0; i < at->n; i++) {
+		const struct zend_heap *z = &heaps[i];
+		struct arena *a = at->n == 1 ?
 			heap_add_arena(heap, allocator, z->addr, "zend") :
 			heap_add_arena(heap, allocator, z->addr, "zend %zu",
 				       i + 1);
@@ -113,10 +97,10 @@ static void zend_walk(struct space *sp, struct sighting *at,
 		exact += sum.used_bytes == z->size &&
 			sum.real_bytes == z->real_size;
 	}
-	heap_add_setting(heap, allocator, "memory_limit", s->heaps[0].limit,
+	heap_add_setting(heap, allocator, "memory_limit", heaps[0].limit,
 			 true, false);
 	str_init(&evidence);
-	evidence_text(&s->heaps[0], s->n, exact, &evidence);
+	evidence_text(&heaps[0], at->n, exact, &evidence);
 	free(heap->allocators[allocator].evidence);
 	heap->allocators[allocator].evidence = str_take(&evidence);
 }

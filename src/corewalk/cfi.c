@@ -404,7 +404,7 @@ static void open_debug(struct cfi *c, struct table *t)
 
 static int64_t index_at(const struct table *t, uint64_t i, unsigned which)
 {
-	return (int32_t)elf_u32(t->index + 8 * i + 4 * which);
+	return (int32_t)load_u32(t->index + 8 * i + 4 * which);
 }
 
 static bool find_indexed(const struct cfi *c, const struct table *t, vaddr pc,

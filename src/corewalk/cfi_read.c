@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "corewalk/cfi.h"
-#include "corewalk/elf.h"
 
 enum {
 	PE_ABSPTR = 0x00,

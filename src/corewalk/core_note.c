@@ -67,7 +67,7 @@ static const struct note_layout layouts[] = {
 
 static uint64_t word_at(const struct space *sp, const uint8_t *p)
 {
-	return sp->word == 8 ? elf_u64(p) : elf_u32(p);
+	return sp->word == 8 ? load_u64(p) : load_u32(p);
 }
 
 static void note_prstatus(struct space *sp, const struct elf_note *note)
@@ -81,7 +81,7 @@ static void note_prstatus(struct space *sp, const struct elf_note *note)
 		return;
 	t = &MEM_PUSH(sp->threads, sp->n_threads, core->cap_threads);
 	memset(t, 0, sizeof(*t));
-	t->tid = elf_u32(note->desc + at->status_pid);
+	t->tid = load_u32(note->desc + at->status_pid);
 	t->n_regs = at->n_regs;
 	for (i = 0; i < at->n_regs; i++)
 		t->regs[i] = word_at(sp, note->desc + at->status_regs +
@@ -91,7 +91,7 @@ static void note_prstatus(struct space *sp, const struct elf_note *note)
 	if (at->tls >= 0)
 		t->tls = t->regs[at->tls];
 	if (sp->n_threads == 1 && !core->has_siginfo)
-		sp->signal = elf_u16(note->desc + 12);
+		sp->signal = load_u16(note->desc + 12);
 }
 
 /* Text of a fixed field; trailing blanks are Linux's, not the program's. */
@@ -115,7 +115,7 @@ static void note_prpsinfo(struct space *sp, const struct elf_note *note)
 
 	if (note->desc_len < at->info_psargs + PSARGS_SIZE || sp->command)
 		return;
-	sp->pid = elf_u32(note->desc + at->info_pid);
+	sp->pid = load_u32(note->desc + at->info_pid);
 	memcpy(core->fname, note->desc + at->info_fname, 16);
 	core->fname[16] = '\0';
 	sp->command = field_text(note->desc + at->info_psargs, PSARGS_SIZE);
@@ -131,8 +131,8 @@ static void note_siginfo(struct space *sp, const struct elf_note *note)
 	if (note->desc_len < at->siginfo_addr + sp->word || core->has_siginfo)
 		return;
 	core->has_siginfo = true;
-	sp->signal = (int)elf_u32(note->desc);
-	code = (int32_t)elf_u32(note->desc + 8);
+	sp->signal = (int)load_u32(note->desc);
+	code = (int32_t)load_u32(note->desc + 8);
 	sp->fault_addr = word_at(sp, note->desc + at->siginfo_addr);
 	sp->has_fault_addr = (sp->signal == SIGSEGV || sp->signal == SIGBUS) &&
 			     code > 0 && code != SI_CODE_KERNEL;
@@ -256,8 +256,8 @@ static void note_386_tls(struct space *sp, const struct elf_note *note)
 	for (i = 0; i < note->desc_len / USER_DESC_SIZE; i++) {
 		const uint8_t *p = note->desc + i * USER_DESC_SIZE;
 
-		if (elf_u32(p) == (t->regs[I386_GS] & 0xffff) >> 3)
-			t->tls = elf_u32(p + 4);
+		if (load_u32(p) == (t->regs[I386_GS] & 0xffff) >> 3)
+			t->tls = load_u32(p + 4);
 	}
 }
 
@@ -265,7 +265,7 @@ static void note_arm_tls(struct space *sp, const struct elf_note *note)
 {
 	if (sp->machine == MACHINE_AARCH64 && sp->n_threads &&
 	    note->desc_len >= 8)
-		sp->threads[sp->n_threads - 1].tls = elf_u64(note->desc);
+		sp->threads[sp->n_threads - 1].tls = load_u64(note->desc);
 }
 
 /* ---- NT_FILE ---- */

@@ -274,7 +274,7 @@ static bool by_link(struct debug *d, const struct debug_file *own,
 {
 	GElf_Word crc;
 	const char *name = dwelf_elf_gnu_debuglink(own->elf, &crc);
-	const char *base = module_base_name(own->path);
+	const char *base = file_base_name(own->path);
 	int n = (int)(base - own->path);
 	struct id id = id_of(own->elf);
 	char *dir;
@@ -317,7 +317,7 @@ static bool open_alt(struct debug *d, struct slot *s, Dwarf *dwarf)
 		(by_id(d, id, &s->alt) ||
 		 try_file(d, name[0] == '/' ? mem_strdup(name) :
 			  mem_printf("%.*s%s",
-				     (int)(module_base_name(path) - path),
+				     (int)(file_base_name(path) - path),
 				     path, name), id, NULL, &s->alt));
 	if (found && has_info(d, &s->alt)) {
 		unpack_file(&s->alt);

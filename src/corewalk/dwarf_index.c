@@ -3,7 +3,6 @@
  * One pass over the entries of a module: where aggregates and variables are.
  */
 #include <dwarf.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "corewalk/dwarf_names.h"

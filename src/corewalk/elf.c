@@ -14,21 +14,6 @@ enum {
 	NT_GNU_BUILD_ID = 3,
 };
 
-uint16_t elf_u16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] | p[1] << 8);
-}
-
-uint32_t elf_u32(const uint8_t *p)
-{
-	return elf_u16(p) | (uint32_t)elf_u16(p + 2) << 16;
-}
-
-uint64_t elf_u64(const uint8_t *p)
-{
-	return elf_u32(p) | (uint64_t)elf_u32(p + 4) << 32;
-}
-
 /* n bytes at off, NULL if they are not all there. */
 static const uint8_t *bytes_at(const struct elf *elf, uint64_t off, uint64_t n)
 {
@@ -46,26 +31,26 @@ static void decode_64(struct elf *elf)
 {
 	const uint8_t *p = elf->data;
 
-	elf->entry = elf_u64(p + 24);
-	elf->phoff = elf_u64(p + 32);
-	elf->shoff = elf_u64(p + 40);
-	elf->phentsize = elf_u16(p + 54);
-	elf->phnum = elf_u16(p + 56);
-	elf->shentsize = elf_u16(p + 58);
-	elf->shnum = elf_u16(p + 60);
+	elf->entry = load_u64(p + 24);
+	elf->phoff = load_u64(p + 32);
+	elf->shoff = load_u64(p + 40);
+	elf->phentsize = load_u16(p + 54);
+	elf->phnum = load_u16(p + 56);
+	elf->shentsize = load_u16(p + 58);
+	elf->shnum = load_u16(p + 60);
 }
 
 static void decode_32(struct elf *elf)
 {
 	const uint8_t *p = elf->data;
 
-	elf->entry = elf_u32(p + 24);
-	elf->phoff = elf_u32(p + 28);
-	elf->shoff = elf_u32(p + 32);
-	elf->phentsize = elf_u16(p + 42);
-	elf->phnum = elf_u16(p + 44);
-	elf->shentsize = elf_u16(p + 46);
-	elf->shnum = elf_u16(p + 48);
+	elf->entry = load_u32(p + 24);
+	elf->phoff = load_u32(p + 28);
+	elf->shoff = load_u32(p + 32);
+	elf->phentsize = load_u16(p + 42);
+	elf->phnum = load_u16(p + 44);
+	elf->shentsize = load_u16(p + 46);
+	elf->shnum = load_u16(p + 48);
 }
 
 /*
@@ -85,7 +70,7 @@ static void resolve_phnum(struct elf *elf)
 	if (elf->shoff)
 		sh = bytes_at(elf, elf->shoff, elf->is64 ? SHDR_64 : SHDR_32);
 	if (sh) {
-		elf->phnum = elf_u32(sh + (elf->is64 ? 44 : 28));
+		elf->phnum = load_u32(sh + (elf->is64 ? 44 : 28));
 		return;
 	}
 	if (elf_phdr(elf, 0, &first) && first.offset > elf->phoff) {
@@ -110,8 +95,8 @@ bool elf_open(struct elf *elf, const void *data, uint64_t size)
 	elf->is64 = p[4] == ELF_CLASS_64;
 	if (elf->is64 && size < EHDR_64)
 		return false;
-	elf->type = elf_u16(p + 16);
-	elf->machine = elf_u16(p + 18);
+	elf->type = load_u16(p + 16);
+	elf->machine = load_u16(p + 18);
 	if (elf->is64)
 		decode_64(elf);
 	else
@@ -124,24 +109,24 @@ bool elf_open(struct elf *elf, const void *data, uint64_t size)
 
 static void phdr_64(const uint8_t *p, struct elf_phdr *ret)
 {
-	ret->type = elf_u32(p);
-	ret->flags = elf_u32(p + 4);
-	ret->offset = elf_u64(p + 8);
-	ret->vaddr = elf_u64(p + 16);
-	ret->filesz = elf_u64(p + 32);
-	ret->memsz = elf_u64(p + 40);
-	ret->align = elf_u64(p + 48);
+	ret->type = load_u32(p);
+	ret->flags = load_u32(p + 4);
+	ret->offset = load_u64(p + 8);
+	ret->vaddr = load_u64(p + 16);
+	ret->filesz = load_u64(p + 32);
+	ret->memsz = load_u64(p + 40);
+	ret->align = load_u64(p + 48);
 }
 
 static void phdr_32(const uint8_t *p, struct elf_phdr *ret)
 {
-	ret->type = elf_u32(p);
-	ret->offset = elf_u32(p + 4);
-	ret->vaddr = elf_u32(p + 8);
-	ret->filesz = elf_u32(p + 16);
-	ret->memsz = elf_u32(p + 20);
-	ret->flags = elf_u32(p + 24);
-	ret->align = elf_u32(p + 28);
+	ret->type = load_u32(p);
+	ret->offset = load_u32(p + 4);
+	ret->vaddr = load_u32(p + 8);
+	ret->filesz = load_u32(p + 16);
+	ret->memsz = load_u32(p + 20);
+	ret->flags = load_u32(p + 24);
+	ret->align = load_u32(p + 28);
 }
 
 bool elf_phdr(const struct elf *elf, uint32_t i, struct elf_phdr *ret)
@@ -185,13 +170,13 @@ bool elf_note_next(const uint8_t *notes, uint64_t size, uint64_t align,
 
 	if (*pos > size || size - *pos < NOTE_HEADER)
 		return false;
-	name_size = elf_u32(notes + *pos);
-	desc_size = elf_u32(notes + *pos + 4);
+	name_size = load_u32(notes + *pos);
+	desc_size = load_u32(notes + *pos + 4);
 	/* All below 2^34 as long as *pos is inside: no overflow. */
 	desc = *pos + round_up(NOTE_HEADER + name_size, unit);
 	if (desc > size || size - desc < desc_size)
 		return false;
-	ret->type = elf_u32(notes + *pos + 8);
+	ret->type = load_u32(notes + *pos + 8);
 	ret->name = (const char *)notes + name;
 	ret->name_len = (uint32_t)name_size;
 	if (name_size && !ret->name[name_size - 1])

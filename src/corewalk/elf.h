@@ -67,11 +67,6 @@ struct elf_note {
 	uint32_t desc_len;
 };
 
-/* Unaligned little-endian words. */
-uint16_t elf_u16(const uint8_t *p);
-uint32_t elf_u32(const uint8_t *p);
-uint64_t elf_u64(const uint8_t *p);
-
 /* Four bytes of magic are there. */
 bool elf_magic(const void *data, uint64_t size);
 

@@ -11,7 +11,6 @@
 #include "corewalk/glibc.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/num.h"

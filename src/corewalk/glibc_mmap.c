@@ -6,8 +6,6 @@
  */
 #include "corewalk/glibc.h"
 
-#include <stdio.h>
-
 #include "base/mem.h"
 
 struct mmapped {

@@ -8,8 +8,6 @@
  */
 #include "corewalk/glibc.h"
 
-#include <stdio.h>
-
 #include "base/mem.h"
 
 enum {

@@ -5,7 +5,6 @@
  */
 #include "corewalk/glibc.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -298,9 +298,7 @@ static void read_map(struct gtcmalloc *t)
 
 	r->t = t;
 	/* Each node is memory of its own, however many lead to it. */
-	r->budget = 64 * MIB;
-	for (size_t i = 0; i < t->sp->n_segs; i++)
-		r->budget += t->sp->segs[i].avail;
+	r->budget = 64 * MIB + space_bytes(t->sp);
 	words_init(&r->root, t->sp, t->map.root, t->map.root +
 		   (UINT64_C(8) << t->map.root_bits), WORDS_BUFFER,
 		   &r->budget);

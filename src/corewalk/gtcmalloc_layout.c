@@ -8,7 +8,6 @@
  */
 #include "corewalk/gtcmalloc.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,14 +86,6 @@ static uint64_t bits(uint64_t word, unsigned at, unsigned n)
 	return word >> at & ((UINT64_C(1) << n) - 1);
 }
 
-static uint16_t half(const uint8_t *p)
-{
-	uint16_t value;
-
-	memcpy(&value, p, sizeof(value));
-	return value;
-}
-
 /* Pages of a span of a layout with bits; 0 if it cannot be. */
 static uint64_t count_pages(const struct gtc_layout *l, const uint8_t *raw,
 			    uint64_t high, bool large, bool whole)
@@ -149,9 +140,9 @@ static bool decode(const struct gtcmalloc *t, const struct gtc_layout *l,
 	*ret = (struct gtc_span){
 		.addr = head->span, .start = gtc_addr(t, head->page),
 		.size_class = head->size_class,
-		.allocated = half(raw + l->allocated),
-		.embed = half(raw + l->embed),
-		.freelist = half(raw + l->freelist),
+		.allocated = load_u16(raw + l->allocated),
+		.embed = load_u16(raw + l->embed),
+		.freelist = load_u16(raw + l->freelist),
 		.n_cache = raw[CACHE_AT] & l->cache_mask,
 	};
 	if (!decode_size(t, l, raw, &pages, &sampled) || !pages ||
@@ -245,7 +236,7 @@ static bool span_free(const struct gtcmalloc *t, const struct gtc_layout *l,
 	} else {
 		ok = s->n_cache <= l->list_bytes / 2;
 		for (unsigned i = 0; ok && i < s->n_cache; i++)
-			ok = add_offset(x, half(s->list + 2 * i));
+			ok = add_offset(x, load_u16(s->list + 2 * i));
 		ok = ok && add_hosts(t, x, s);
 	}
 	return ok && x->capacity - x->n == s->allocated;

@@ -10,7 +10,6 @@
 #include "corewalk/jemalloc.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -307,11 +306,9 @@ static bool read_node(struct jemalloc *j, struct words *w, uint64_t high,
 static bool je_read_extents(struct jemalloc *j, size_t max)
 {
 	struct words *levels = mem_alloc(3 * sizeof(*levels));
-	uint64_t budget = 64 * MIB, next = 0;
-
 	/* Each leaf is memory of its own, however many the root names. */
-	for (size_t i = 0; i < j->sp->n_segs; i++)
-		budget += j->sp->segs[i].avail;
+	uint64_t budget = 64 * MIB + space_bytes(j->sp), next = 0;
+
 	read_node(j, levels, 0, j->root, j->layout->wide, &next, &budget, max);
 	free(levels);
 	find_page_sizes(j);

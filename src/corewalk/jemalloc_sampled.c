@@ -9,7 +9,6 @@
  */
 #include "corewalk/jemalloc.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -7,7 +7,6 @@
 #include "corewalk/jemalloc.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/mem.h"
 

@@ -12,12 +12,8 @@
  * and fits keeps its place; others get one at the end of the buffer, where
  * there is room for new ones too.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>

@@ -9,10 +9,7 @@
  * maps are not those of stat(2) on btrfs and overlay file systems.
  */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -32,7 +32,6 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>

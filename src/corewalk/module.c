@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "corewalk/core.h"
 
@@ -55,11 +56,9 @@ vaddr module_bias(const struct module *m, const struct elf *elf,
 	return low == UINT64_MAX ? m->start : m->start - low;
 }
 
-const char *module_base_name(const char *path)
+const char *module_name(const struct space *sp, const struct module *m)
 {
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
+	return file_base_name(sp->files[m->file].name);
 }
 
 /* ---- finding ---- */
@@ -260,7 +259,7 @@ static struct module *find_exe(struct space *sp)
 static bool is_called(const struct core *core, const char *path,
 		      const char **ret)
 {
-	const char *name = module_base_name(path);
+	const char *name = file_base_name(path);
 	size_t kept = sizeof(core->fname) - 2;
 
 	if (!core->fname[0] || starts_with(path, "/proc/") ||
@@ -284,7 +283,7 @@ static void name_program(struct space *sp, const struct module *exe)
 	const char *name = core->fname;
 
 	if (exe)
-		name = module_base_name(sp->files[exe->file].name);
+		name = module_name(sp, exe);
 	/* Not the dynamic linker's. */
 	if (exe == module_at(sp, sp->at_phdr)) {
 		command = mem_strdup(sp->command ? sp->command : "");

@@ -24,7 +24,7 @@ const struct module *module_exe(const struct space *sp);
 vaddr module_bias(const struct module *m, const struct elf *elf,
 		  uint64_t page);
 
-/* The part of a file's name behind its last slash. */
-const char *module_base_name(const char *path);
+/* The name of its file without folders: the target's, not made harmless. */
+const char *module_name(const struct space *sp, const struct module *m);
 
 #endif

@@ -135,8 +135,8 @@ static void set_flags(struct space *sp, const uint8_t *list, uint64_t n)
 	size_t s = 0;
 
 	for (i = 0; i < n; i++) {
-		vaddr start = elf_u64(list + i * ENTRY);
-		uint32_t flags = elf_u32(list + i * ENTRY + 8);
+		vaddr start = load_u64(list + i * ENTRY);
+		uint32_t flags = load_u32(list + i * ENTRY + 8);
 		struct seg *seg;
 
 		while (s < sp->n_segs && sp->segs[s].start < start)
@@ -157,22 +157,22 @@ bool own_apply(struct space *sp, const uint8_t *desc, uint64_t size)
 	struct reader r;
 	uint64_t n_maps;
 
-	if (size < HEAD || elf_u32(desc) != VERSION_NOW ||
-	    elf_u64(desc + 16) != sp->page)
+	if (size < HEAD || load_u32(desc) != VERSION_NOW ||
+	    load_u64(desc + 16) != sp->page)
 		return false;
-	n_maps = elf_u64(desc + 24);
+	n_maps = load_u64(desc + 24);
 	if (n_maps > (size - HEAD) / ENTRY)
 		return false;
 	r.at = desc + HEAD + n_maps * ENTRY;
 	r.end = desc + size;
-	runs = get_runs(&r, elf_u64(desc + 32), sp->page);
+	runs = get_runs(&r, load_u64(desc + 32), sp->page);
 	if (!runs)
 		return false;
 	set_flags(sp, desc + HEAD, n_maps);
 	free(sp->pages);
 	sp->pages = runs;
-	sp->n_pages = elf_u64(desc + 32);
-	sp->torn = elf_u32(desc + 4) & OWN_TORN;
-	sp->stopped_s = (double)elf_u64(desc + 8) / 1e9;
+	sp->n_pages = load_u64(desc + 32);
+	sp->torn = load_u32(desc + 4) & OWN_TORN;
+	sp->stopped_s = (double)load_u64(desc + 8) / 1e9;
 	return true;
 }

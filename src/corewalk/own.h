@@ -24,7 +24,6 @@
 #define COREWALK_OWN_H
 
 #include "base/str.h"
-#include "corewalk/elf.h"
 #include "corewalk/space.h"
 
 #define OWN_OWNER "HEAPCORE"

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "corewalk/module.h"
 #include "corewalk/ocaml.h"
 #include "corewalk/words.h"
 
@@ -230,10 +231,7 @@ static void find_v8(struct finder *f)
 
 static bool is_libjvm(const struct space *sp, const struct module *m)
 {
-	const char *name = sp->files[m->file].name;
-	const char *slash = strrchr(name, '/');
-
-	return !strcmp(slash ? slash + 1 : name, "libjvm.so");
+	return !strcmp(module_name(sp, m), "libjvm.so");
 }
 
 struct region {

@@ -377,6 +377,15 @@ static uint64_t in_runs(const struct space *sp, uint64_t start, uint64_t end)
 	return sum;
 }
 
+uint64_t space_bytes(const struct space *sp)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < sp->n_segs; i++)
+		bytes += sp->segs[i].avail;
+	return bytes;
+}
+
 uint64_t space_stored(struct space *sp, vaddr start, vaddr end)
 {
 	size_t i = count_starts(sp, start);

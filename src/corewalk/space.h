@@ -249,6 +249,8 @@ bool space_word(struct space *sp, vaddr addr, uint64_t *ret);
  */
 bool space_string(struct space *sp, vaddr addr, char *ret, size_t max);
 
+/* All that can be read. */
+uint64_t space_bytes(const struct space *sp);
 /*
  * How many of [start, end) are really stored in the file: not a hole of a
  * segment, not a hole of a sparse file.

@@ -85,15 +85,15 @@ static bool section_at(const struct elf *elf, uint32_t i,
 	    !add_ok(at, want, &end) || end > elf->size)
 		return false;
 	p = elf->data + at;
-	ret->type = elf_u32(p + 4);
+	ret->type = load_u32(p + 4);
 	if (elf->is64) {
-		ret->offset = elf_u64(p + 24);
-		ret->size = elf_u64(p + 32);
-		ret->link = elf_u32(p + 40);
+		ret->offset = load_u64(p + 24);
+		ret->size = load_u64(p + 32);
+		ret->link = load_u32(p + 40);
 	} else {
-		ret->offset = elf_u32(p + 16);
-		ret->size = elf_u32(p + 20);
-		ret->link = elf_u32(p + 24);
+		ret->offset = load_u32(p + 16);
+		ret->size = load_u32(p + 20);
+		ret->link = load_u32(p + 24);
 	}
 	return add_ok(ret->offset, ret->size, &end) && end <= elf->size;
 }
@@ -101,11 +101,11 @@ static bool section_at(const struct elf *elf, uint32_t i,
 static void add_symbol(struct table *t, const struct elf *elf,
 		       const uint8_t *p, const struct section *names)
 {
-	uint32_t name = elf_u32(p);
+	uint32_t name = load_u32(p);
 	uint8_t info = elf->is64 ? p[4] : p[12];
-	uint16_t section = elf_u16(p + (elf->is64 ? 6 : 14));
-	uint64_t value = elf->is64 ? elf_u64(p + 8) : elf_u32(p + 4);
-	uint64_t size = elf->is64 ? elf_u64(p + 16) : elf_u32(p + 8);
+	uint16_t section = load_u16(p + (elf->is64 ? 6 : 14));
+	uint64_t value = elf->is64 ? load_u64(p + 8) : load_u32(p + 4);
+	uint64_t size = elf->is64 ? load_u64(p + 16) : load_u32(p + 8);
 	unsigned type = info & 15;
 	const char *text;
 	uint64_t room;

@@ -9,7 +9,6 @@
 #include "corewalk/tcmalloc.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -349,12 +348,10 @@ bool tc_read_spans(struct tcmalloc *t)
 {
 	struct words *roots = mem_alloc(sizeof(*roots));
 	struct words *entries = mem_alloc(sizeof(*entries));
-	uint64_t budget = 64 * MIB, next = 0, leaf;
+	/* Each leaf is memory of its own, however many the root names. */
+	uint64_t budget = 64 * MIB + space_bytes(t->sp), next = 0, leaf;
 	vaddr at;
 
-	/* Each leaf is memory of its own, however many the root names. */
-	for (size_t i = 0; i < t->sp->n_segs; i++)
-		budget += t->sp->segs[i].avail;
 	words_init(roots, t->sp, t->root, t->root + root_bytes(t->shift),
 		   WORDS_BUFFER, &budget);
 	while (words_next(roots, &at, &leaf)) {

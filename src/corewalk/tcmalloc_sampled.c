@@ -9,9 +9,6 @@
  */
 #include "corewalk/tcmalloc.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "base/sort.h"
 #include "corewalk/words.h"

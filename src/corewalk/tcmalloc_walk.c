@@ -8,7 +8,6 @@
 #include "corewalk/tcmalloc.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"

@@ -8,7 +8,6 @@
 #include "corewalk/zend.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"

@@ -8,7 +8,6 @@
 #include "corewalk/zend.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -32,14 +31,10 @@ struct walk {
 
 static bool chunk_header(struct walk *w, vaddr chunk, uint8_t *ret)
 {
-	uint64_t heap;
-
-	if (chunk % ZEND_CHUNK ||
-	    space_read(w->sp, chunk, ret, ZEND_PAGE) != ZEND_PAGE)
-		return false;
-	memcpy(&heap, ret, sizeof(heap));
-	return heap == w->z->addr ||
-	       (w->z->damaged && chunk == w->z->main_chunk);
+	return !(chunk % ZEND_CHUNK) &&
+	       space_read(w->sp, chunk, ret, ZEND_PAGE) == ZEND_PAGE &&
+	       (load_u64(ret) == w->z->addr ||
+		(w->z->damaged && chunk == w->z->main_chunk));
 }
 
 static void sort_chunks(struct walk *w)
@@ -85,7 +80,7 @@ static bool follow_ring(struct walk *w, unsigned link)
 		if (!chunk_header(w, chunk, header))
 			return false;
 		add_chunk(w, chunk);
-		memcpy(&chunk, header + link, sizeof(chunk));
+		chunk = load_u64(header + link);
 		if (chunk == w->z->main_chunk)
 			return true;
 	}
@@ -256,13 +251,9 @@ static void add_pages(struct walk *w, struct zend_chunk *c)
 
 static void count_marks(struct walk *w, const uint8_t *header)
 {
-	for (unsigned page = 1; page < ZEND_PAGES; page++) {
-		uint32_t entry;
-
-		memcpy(&entry, header + w->z->at.map + 4 * page,
-		       sizeof(entry));
-		w->sum->marked_pages += entry >> 29 & 1;
-	}
+	for (unsigned page = 1; page < ZEND_PAGES; page++)
+		w->sum->marked_pages += load_u32(header + w->z->at.map +
+						 4 * page) >> 29 & 1;
 }
 
 static void add_chunks(struct walk *w)
@@ -511,15 +502,12 @@ static void note_marks(struct walk *w)
 void zend_walk_heap(struct space *sp, const struct zend_heap *z,
 		    struct heap *heap, uint32_t arena, struct zend_sum *ret)
 {
-	uint64_t bytes = 0;
 	struct walk w = {
 		.sp = sp, .heap = heap, .z = z, .arena = arena, .sum = ret,
 	};
 
 	*ret = (struct zend_sum){ 0 };
-	for (size_t i = 0; i < sp->n_segs; i++)
-		bytes += sp->segs[i].avail;
-	w.max_chunks = (size_t)(bytes / ZEND_CHUNK) + 1;
+	w.max_chunks = (size_t)(space_bytes(sp) / ZEND_CHUNK) + 1;
 	find_chunks(&w);
 	add_chunks(&w);
 	w.steps = w.n_chunks * (uint64_t)(ZEND_CHUNK / 8);

@@ -2,7 +2,6 @@
 #include "replay/models.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

@@ -4,10 +4,8 @@
  */
 #include "replay/pauses.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/size_class.h"
 
-#include <string.h>
-
 enum {
 	PAGE = 4096, TCMALLOC_PAGE = 8192, TCMALLOC_MOVED = 32,
 	JEMALLOC_SMALL = 14336,

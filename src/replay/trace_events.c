@@ -5,7 +5,6 @@
 #include "replay/trace_file.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "replay/trace_read.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>

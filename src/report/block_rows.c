@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"

@@ -4,10 +4,8 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "analysis/census.h"
-#include "base/num.h"
 #include "report/build.h"
 
 enum {

@@ -6,8 +6,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "analysis/typed.h"
 #include "base/num.h"

@@ -3,7 +3,6 @@
  * What changed between two instants, by site; and what a window left behind.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

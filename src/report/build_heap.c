@@ -4,10 +4,7 @@
  */
 #include "report/build.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/reach.h"
 #include "base/mem.h"

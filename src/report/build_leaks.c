@@ -5,8 +5,6 @@
 #include "report/build.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "analysis/census.h"
 #include "analysis/reach.h"

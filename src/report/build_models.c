@@ -5,8 +5,6 @@
  */
 #include "report/replay.h"
 
-#include "base/num.h"
-
 #define DATA .flags = COLUMN_NO_TEXT
 
 /* ---- models ---- */

@@ -4,7 +4,6 @@
  * program, and what it had allocated when one came.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/num.h"

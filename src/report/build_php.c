@@ -5,8 +5,6 @@
 #include "report/build.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "analysis/php_view.h"
 #include "base/num.h"

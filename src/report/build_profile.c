@@ -4,11 +4,8 @@
  * that its allocator keeps, how that compares with the walk, and who made it
  * grow.
  */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/num.h"
 #include "report/build.h"
 #include "report/estimate.h"

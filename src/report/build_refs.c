@@ -6,8 +6,6 @@
 #include "report/build.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "analysis/reach.h"
 #include "analysis/refs.h"

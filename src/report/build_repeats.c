@@ -6,7 +6,6 @@
 #include "report/build.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/dup_blocks.h"

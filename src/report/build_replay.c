@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/replay.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"

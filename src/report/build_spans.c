@@ -7,7 +7,6 @@
 #include <inttypes.h>
 
 #include "analysis/release.h"
-#include "base/num.h"
 
 enum {
 	L_NAME, L_SPANS, L_CACHES, L_PAGES, L_PAGES_STORED, L_RETURNED,

@@ -11,6 +11,7 @@
 
 #include "analysis/backtrace.h"
 #include "base/demangle.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "corewalk/module.h"
@@ -102,7 +103,7 @@ static const char *module_of(const struct backtraces *b,
 	const struct seg *seg;
 
 	if (m)
-		return module_base_name(b->sp->files[m->file].name);
+		return module_name(b->sp, m);
 	seg = space_seg(b->sp, p->name->lookup);
 	return seg && seg->flags & SEG_KERNEL ? "[vdso]" : NULL;
 }
@@ -278,7 +279,7 @@ static void place_text(const struct backtraces *b, const struct place *p,
 		str_printf(s, "0x%" PRIx64, p->frame->pc);
 	if (p->line && p->line->file && p->line->line) {
 		str_adds(s, " at ");
-		add_escaped(s, module_base_name(p->line->file));
+		add_escaped(s, file_base_name(p->line->file));
 		str_printf(s, ":%u", p->line->line);
 	}
 	if (p->inlined) {

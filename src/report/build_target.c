@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "corewalk/module.h"
@@ -256,8 +255,7 @@ void build_modules(struct report *r, const struct report_input *in)
 		const struct module *m = &in->sp->modules[i];
 
 		table_row(t);
-		table_set_text(t, O_LABEL,
-			       module_base_name(in->sp->files[m->file].name));
+		table_set_text(t, O_LABEL, module_name(in->sp, m));
 		table_set_text(t, O_NAME, in->sp->files[m->file].name);
 		table_set(t, O_ADDRESS, m->start);
 		table_set(t, O_END, m->end);

@@ -4,7 +4,6 @@
  */
 #include "report/build.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/backtrace.h"
@@ -153,8 +152,7 @@ static void add_thread(struct table *t, const struct report_input *in,
 	table_set(t, H_SP, thread->sp);
 	table_set(t, H_PC, thread->pc);
 	if (m)
-		table_set_text(t, H_MODULE,
-			       module_base_name(in->sp->files[m->file].name));
+		table_set_text(t, H_MODULE, module_name(in->sp, m));
 	set_where(t, in, thread);
 }
 

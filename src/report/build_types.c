@@ -4,8 +4,6 @@
  */
 #include "report/build.h"
 
-#include <inttypes.h>
-
 #include "analysis/census.h"
 
 enum {

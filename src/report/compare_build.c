@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analysis/where.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "report/compare.h"
@@ -675,8 +676,8 @@ static void head_side(struct report *r, const struct compare *c, int side)
 {
 	const struct compare_side *s = c->side[side];
 	const struct table *t = &s->list[COMPARE_TARGET];
-	const char *slash = strrchr(s->name, '/');
-	const char *name = r->options->redact && slash ? slash + 1 : s->name;
+	const char *name = r->options->redact ? file_base_name(s->name)
+					      : s->name;
 	struct str *head = &r->head[side];
 	const struct cell *cells = t->cells;
 	char size[NUM_MAX];

@@ -8,8 +8,6 @@
  * kept are never one number: that the heap grew says nothing about a leak.
  */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

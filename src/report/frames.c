@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/demangle.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
@@ -48,14 +49,14 @@ static void add_symbol(struct frame_object *o, const uint8_t *sym,
 		       const char *names, uint64_t names_size)
 {
 	unsigned type = sym[4] & 15;
-	uint64_t name = elf_u32(sym);
+	uint64_t name = load_u32(sym);
 	struct object_symbol s = {
-		.start = elf_u64(sym + 8), .size = elf_u64(sym + 16),
+		.start = load_u64(sym + 8), .size = load_u64(sym + 16),
 	};
 
 	/* One that is not defined here may have the address of its PLT. */
 	if ((type != SYM_FUNC && type != SYM_IFUNC) || !s.start ||
-	    !elf_u16(sym + 6) ||
+	    !load_u16(sym + 6) ||
 	    name >= names_size)
 		return;
 	s.name = names + name;
@@ -67,16 +68,16 @@ static void add_symbol(struct frame_object *o, const uint8_t *sym,
 static void read_table(struct frame_object *o, const struct elf *elf,
 		       const uint8_t *header)
 {
-	uint64_t off = elf_u64(header + 24), size = elf_u64(header + 32);
-	uint32_t link = elf_u32(header + 40);
+	uint64_t off = load_u64(header + 24), size = load_u64(header + 32);
+	uint32_t link = load_u32(header + 40);
 	const uint8_t *strings;
 	uint64_t names, names_size;
 
 	if (link >= elf->shnum || !in_file(elf, off, size))
 		return;
 	strings = elf->data + elf->shoff + (uint64_t)link * SECTION_SIZE;
-	names = elf_u64(strings + 24);
-	names_size = elf_u64(strings + 32);
+	names = load_u64(strings + 24);
+	names_size = load_u64(strings + 32);
 	if (!in_file(elf, names, names_size))
 		return;
 	for (uint64_t i = 0; i < size / SYM_SIZE; i++)
@@ -111,7 +112,7 @@ static void read_symbols(struct frame_object *o, const struct elf *elf)
 	for (uint32_t i = 0; i < elf->shnum; i++) {
 		const uint8_t *header = elf->data + elf->shoff +
 					(uint64_t)i * SECTION_SIZE;
-		uint32_t type = elf_u32(header + 4);
+		uint32_t type = load_u32(header + 4);
 
 		if (type == SHT_SYMTAB || type == SHT_DYNSYM)
 			read_table(o, elf, header);
@@ -430,11 +431,8 @@ static uint32_t add_place(struct frames *f, struct named_frame *frame,
 	} else {
 		name_by_symbol(f, m, frame->addr - m->bias - 1, &function);
 	}
-	if (place->file) {
-		const char *slash = strrchr(place->file, '/');
-
-		base = slash ? slash + 1 : place->file;
-	}
+	if (place->file)
+		base = file_base_name(place->file);
 	function.object = escaped(base, strlen(base));
 	function.file = place->file
 		? escaped(place->file, strlen(place->file))

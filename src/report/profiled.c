@@ -72,7 +72,7 @@ static void write_modules(struct space *sp, struct debug *debug,
 		const struct module *m = &sp->modules[i];
 		vaddr bias = debug_of(debug, m)->bias;
 		const char *path = m->path ? m->path :
-			module_base_name(sp->files[m->file].name);
+			module_name(sp, m);
 		struct trace_segment segment = {
 			.vaddr = m->start - bias, .memsz = m->end - m->start,
 		};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/num.h"
 #include "report/replay.h"
 
@@ -44,9 +45,8 @@ static void add_arguments(struct str *s, const struct trace *t)
 static void head_trace(struct report *r, const struct replay_input *in)
 {
 	const struct trace_info *info = trace_info(in->trace);
-	const char *slash = strrchr(info->path, '/');
-	const char *path = r->options->redact && slash ? slash + 1
-						       : info->path;
+	const char *path = r->options->redact ? file_base_name(info->path)
+					      : info->path;
 	struct str *s = &r->head[0];
 
 	str_add_escaped(s, path, strlen(path));

@@ -3,11 +3,11 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "analysis/reach.h"
 #include "analysis/search.h"
+#include "base/file.h"
 #include "base/num.h"
 #include "report/blocks.h"
 #include "report/build.h"
@@ -205,11 +205,10 @@ static void head_target(struct report *r, const struct space *sp)
 {
 	struct str *s = &r->head[0];
 	const char *path = sp->path ? sp->path : "?";
-	const char *slash = strrchr(path, '/');
 	char name[16];
 
-	if (r->options->redact && slash)
-		path = slash + 1;
+	if (r->options->redact)
+		path = file_base_name(path);
 	str_add_escaped(s, path, strlen(path));
 	str_adds(s, ": ");
 	if (sp->program)

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "report/saved_in.h"
@@ -375,10 +376,7 @@ static const char *text_of(const json_t *object, const char *key)
 
 static void add_name(struct str *s, const char *text)
 {
-	const char *slash = strrchr(text, '/');
-
-	if (slash && slash[1])
-		text = slash + 1;
+	text = file_base_name(text);
 	str_add_escaped(s, text, min_u64(strlen(text), KEY_MAX));
 }
 

@@ -3,7 +3,6 @@
  * What keys do that needs the source: opening, filtering, writing files.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /*
  * The live heap over time, as it stands above the tables.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "check.h"
 #include "core_build.h"
 #include "corewalk/target.h"
@@ -769,9 +770,9 @@ TEST(words)
 	CHECK_STR(text, "00ab7f");
 	module_id_text(text, id, 0);
 	CHECK_STR(text, "none");
-	CHECK_STR(module_base_name("/usr/bin/appd"), "appd");
-	CHECK_STR(module_base_name("appd"), "appd");
-	CHECK_STR(module_base_name("/"), "/");
+	CHECK_STR(file_base_name("/usr/bin/appd"), "appd");
+	CHECK_STR(file_base_name("appd"), "appd");
+	CHECK_STR(file_base_name("/"), "/");
 	unlink(below("/lib"));
 	CHECK(!rmdir(dir));
 }
