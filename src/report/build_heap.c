@@ -4,6 +4,7 @@
  */
 #include "report/build.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "analysis/reach.h"
