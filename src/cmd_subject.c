@@ -250,8 +250,9 @@ static void type_text(const struct type *type, const struct tally *total,
 	const char *s = total->blocks == 1 ? "" : "s";
 
 	if (type->known == TYPE_SHAPE)
-		str_printf(ret, "%llu look-alike block%s of %llu bytes",
+		str_printf(ret, "%llu look-alike block%s of %s%llu bytes",
 			   (unsigned long long)total->blocks, s,
+			   total->bytes % total->blocks ? "about " : "",
 			   (unsigned long long)(total->bytes / total->blocks));
 	else if (type->known <= TYPE_TEXT)
 		str_printf(ret, "%llu block%s with %s",
@@ -279,9 +280,11 @@ static void say_types(struct subject *s)
 	type_text(&c->types.items[row->type], &row->total, &text);
 	num_format_size(size, row->total.bytes);
 	standout_add(&s->standout, "type", row->total.bytes,
-		     "%s of what is in use are %s, such as 0x%llx.", size,
+		     "%s of what is in use is %s, such as 0x%llx.", size,
 		     text.text, (unsigned long long)row->example);
 	str_fini(&text);
+	/* What they are says more than of which size they are. */
+	standout_drop(&s->standout, "one-size");
 }
 
 /* A twentieth of what is in use is worth a sentence, from a megabyte on. */

@@ -155,6 +155,6 @@ void subject_search(struct subject *s, const struct search_pattern *pattern,
  */
 bool subject_profile(struct subject *s, uint64_t rate, struct progress *p,
 		     struct err *err) MUST_CHECK;
-#define SUBJECT_REACH_FREELY (256 * MIB)
+#define SUBJECT_REACH_FREELY (512 * MIB)
 
 #endif

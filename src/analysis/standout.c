@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analysis/release.h"
-#include "analysis/standout.h"
+#include "analysis/standout_in.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -16,19 +15,7 @@
 #define SHARE_MIN 0.10
 #define UNDECODED_MIN 0.001	/* of the heaps */
 
-enum {
-	BYTES_MIN = 1 << 20,	/* below, a share means nothing */
-	ARENAS_MIN = 4,		/* thread arenas that are many */
-};
-
-struct judge {
-	struct standout *s;
-	const struct standout_input *in;
-	uint64_t total;		/* private bytes that are stored */
-	/* Of glibc's arenas other than the main ones: */
-	uint64_t thread_arenas, orphans, thread_free, thread_trimmable;
-	uint64_t largest_free;	/* of one of them */
-};
+enum { BYTES_MIN = 1 << 20 };	/* below, a share means nothing */
 
 /* ---- items ---- */
 
@@ -83,6 +70,19 @@ void standout_add(struct standout *s, const char *rule, uint64_t weight,
 	va_end(ap);
 }
 
+void standout_drop(struct standout *s, const char *rule)
+{
+	for (size_t i = 0; i < s->n_items; i++) {
+		if (strcmp(s->item[i].rule, rule))
+			continue;
+		free(s->item[i].text);
+		s->n_items--;
+		memmove(&s->item[i], &s->item[i + 1],
+			(s->n_items - i) * sizeof(s->item[0]));
+		return;
+	}
+}
+
 void standout_advise(struct standout *s, const char *rule, const char *text,
 		     const char *reason)
 {
@@ -96,7 +96,7 @@ void standout_advise(struct standout *s, const char *rule, const char *text,
 	};
 }
 
-static PRINTF_LIKE(2, 3) void set_text(char **text, const char *fmt, ...)
+void set_text(char **text, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -108,11 +108,7 @@ static PRINTF_LIKE(2, 3) void set_text(char **text, const char *fmt, ...)
 
 /* ---- figures ---- */
 
-struct size {
-	char text[NUM_MAX];
-};
-
-static struct size size(uint64_t bytes)
+struct size size(uint64_t bytes)
 {
 	struct size s;
 
@@ -120,8 +116,7 @@ static struct size size(uint64_t bytes)
 	return s;
 }
 
-/* Much of the process, and much at all? */
-static bool is_much(const struct judge *j, uint64_t bytes)
+bool is_much(const struct judge *j, uint64_t bytes)
 {
 	return bytes >= BYTES_MIN && num_share(bytes, j->total) >= SHARE_MIN;
 }
@@ -131,22 +126,21 @@ static bool is_main(const struct arena *a)
 	return a->contiguous || strstr(a->name, " main");
 }
 
-static bool is_process(const struct space *sp)
+bool is_live(const struct space *sp)
 {
 	return sp->kind && !strcmp(sp->kind, "process");
 }
 
-/* " resident", where that is not all of it: a sentence names its basis. */
-static const char *basis(const struct judge *j, enum where_row row)
+const char *basis(const struct judge *j, enum where_row row)
 {
 	const struct where_amount *w = &j->in->where->row[row];
 
 	if (w->stored == w->bytes)
 		return "";
-	return is_process(j->in->sp) ? " resident" : " in the file";
+	return is_live(j->in->sp) ? " resident" : " in the file";
 }
 
-static const char *allocator_of(const struct judge *j, const struct arena *a)
+const char *allocator_of(const struct judge *j, const struct arena *a)
 {
 	const struct heap *h = j->in->heap;
 
@@ -250,8 +244,7 @@ static void rule_trimmable(struct judge *j)
 		     more);
 }
 
-/* "2001 blocks of 208 bytes", the kind that holds the most. */
-static void pin_text(const struct fragment_pin *p, char *ret, size_t n)
+void pin_text(const struct fragment_pin *p, char *ret, size_t n)
 {
 	const char *what = p->blocks == 1 ? "block" : "blocks";
 
@@ -264,8 +257,7 @@ static void pin_text(const struct fragment_pin *p, char *ret, size_t n)
 		 what, p->size >= USAGE_EXACT ? "at least " : "", p->size);
 }
 
-/* Of the allocator whose call would release most. */
-static struct release largest_release(const struct judge *j)
+struct release largest_release(const struct judge *j)
 {
 	struct release best = { 0 }, r;
 
@@ -323,6 +315,22 @@ static const struct where_map *largest_map(const struct where *w,
 	return best;
 }
 
+/* What looks into the heap of a runtime; each name is runtime.c's. */
+static const char *tool_of(const char *runtime)
+{
+	static const char *const tools[][2] = {
+		{ "go", "net/http/pprof, for Go" },
+		{ "v8", "node --heapsnapshot-signal=SIGUSR2, for Node" },
+		{ "jvm", "jcmd PID GC.class_histogram, for Java" },
+		{ "ocaml major", "memtrace, for OCaml" },
+	};
+
+	for (size_t i = 0; i < countof(tools); i++)
+		if (!strcmp(tools[i][0], runtime))
+			return tools[i][1];
+	return "its own tools";
+}
+
 static void rule_runtime(struct judge *j)
 {
 	const struct heap *h = j->in->heap;
@@ -338,9 +346,10 @@ static void rule_runtime(struct judge *j)
 	if (most->runtime_used)
 		snprintf(values, sizeof(values), " %s of it is in values.",
 			 size(most->runtime_used).text);
-	standout_add(j->s, "runtime", bytes, "%s%s is the heap of a runtime, "
-		     "%s: its own tools can look into it.%s", size(bytes).text,
-		     basis(j, WHERE_RUNTIME), most->name, values);
+	standout_add(j->s, "runtime", bytes, "%s%s is the heap of a language "
+		     "runtime, %s, which is not walked: ask %s.%s",
+		     size(bytes).text, basis(j, WHERE_RUNTIME), most->name,
+		     tool_of(most->name), values);
 }
 
 static void rule_anonymous(struct judge *j)
@@ -492,268 +501,7 @@ static void rule_one_size(struct judge *j)
 		     best->used.blocks, best->min);
 }
 
-/* ---- advice ---- */
-
-static struct standout_advice *add_advice(struct judge *j, const char *rule,
-					  uint64_t bytes)
-{
-	struct standout_advice *a = &j->s->advice[j->s->n_advice++];
-
-	a->rule = rule;
-	a->bytes = bytes;
-	return a;
-}
-
-/* Did malloc itself give up?  NULL and what others print is no. */
-static bool is_heap_abort(const char *code)
-{
-	static const char *const others[] = {
-		"assertion", "stack-smashing", "fortify", "pointer-guard",
-		"break-moved",
-	};
-
-	for (size_t i = 0; code && i < countof(others); i++)
-		if (!strcmp(code, others[i]))
-			return false;
-	return code;
-}
-
-static bool has_word(const char *code, const char *const *words, size_t n)
-{
-	for (size_t i = 0; code && i < n; i++)
-		if (strstr(code, words[i]))
-			return true;
-	return false;
-}
-
-/* By the gravest damaged place; without any, by what glibc noticed. */
-static enum damage_kind kind_of_damage(const struct damage *d)
-{
-	static const char *const twice[] = {
-		"double-free-tcache", "double-free-fasttop",
-		"double-free-not-prev", "double-free-top", "prev-inuse",
-	};
-	static const char *const stale[] = {
-		"unaligned", "-list", "fastbin",
-	};
-
-	if (d->n_cases && d->cases[0].kind != DAMAGE_UNKNOWN)
-		return d->cases[0].kind;
-	if (d->abort.code && !strcmp(d->abort.code, "double-free"))
-		return DAMAGE_DOUBLE_FREE;
-	if (!d->n_cases && has_word(d->abort.code, twice, countof(twice)))
-		return DAMAGE_DOUBLE_FREE;
-	if (has_word(d->abort.code, stale, countof(stale)))
-		return DAMAGE_USE_AFTER_FREE;
-	return DAMAGE_OVERFLOW;
-}
-
-static void advise_damage(struct judge *j)
-{
-	struct standout_advice *a = add_advice(j, "damage", 0);
-
-	switch (kind_of_damage(j->in->damage)) {
-	case DAMAGE_DOUBLE_FREE:
-		set_text(&a->text, "Run the program with AddressSanitizer or "
-			 "valgrind: they print both calls of free() and the "
-			 "one that allocated the block.");
-		set_text(&a->reason, "malloc sees only the second one, and "
-			 "keeps no record of the first.");
-		break;
-	case DAMAGE_USE_AFTER_FREE:
-		set_text(&a->text, "Run the program with AddressSanitizer or "
-			 "valgrind: they stop at the write to the freed "
-			 "block, and print who freed it.");
-		set_text(&a->reason, "malloc notices an overwritten link only "
-			 "when it follows it, long after the write.");
-		break;
-	default:
-		set_text(&a->text, "Run the program with AddressSanitizer or "
-			 "valgrind: they stop at the wrong write itself.");
-		set_text(&a->reason, "malloc notices an overwritten header "
-			 "only when it meets it, long after the write.");
-		break;
-	}
-}
-
-/*
- * A debugger can make the call in a process that knows nothing of it: gdb
- * uses the main thread, which must not be inside malloc with a lock held.
- */
-static void advise_trim(struct judge *j, uint64_t bytes)
-{
-	struct standout_advice *a = add_advice(j, "trim", bytes);
-	const struct space *sp = j->in->sp;
-	char pid[16] = "PID";
-
-	if (sp->pid && is_process(sp))
-		snprintf(pid, sizeof(pid), "%" PRIu32, sp->pid);
-	set_text(&a->text, "malloc_trim(3) with 0 would give back %s: let the "
-		 "program call it after a peak, or do it from outside as "
-		 "below.", size(bytes).text);
-	set_text(&a->reason, "That hangs a process whose main thread is inside "
-		 "malloc just then; free() alone returns only what is at the "
-		 "end of a heap.");
-	set_text(&a->command, "gdb -p %s -batch -ex 'call (int)malloc_trim(0)'",
-		 pid);
-}
-
-static void advise_release(struct judge *j, uint64_t bytes)
-{
-	struct release r = largest_release(j);
-	struct standout_advice *a = add_advice(j, "release", bytes);
-
-	set_text(&a->text, "%s would give back %s: let the program call it "
-		 "after a peak%s%s%s.", r.call, size(bytes).text,
-		 r.setting ? ", or start it with " : "",
-		 r.setting ? r.setting : "",
-		 r.setting ? " in its environment" : "");
-	set_text(&a->reason, "These are whole free pages; malloc_trim(3) does "
-		 "not reach the memory of %s.",
-		 j->in->heap->allocators[r.allocator].name);
-}
-
-/* The largest of the thread arenas would still keep what it keeps. */
-static void advise_arenas(struct judge *j, uint64_t bytes)
-{
-	bool trims = j->s->n_advice &&
-		!strcmp(j->s->advice[0].rule, "trim") &&
-		j->thread_trimmable > j->thread_free / 2;
-	struct standout_advice *a = add_advice(j, "arenas", bytes);
-
-	set_text(&a->text, "MALLOC_ARENA_MAX=2 in the environment of the next "
-		 "run may keep up to %s less, if its threads do not need that "
-		 "at the same time.", size(bytes).text);
-	set_text(&a->reason, "No thread can use what is free in the arena of "
-		 "another%s.", trims ? "; the call above gives back most of "
-		 "it too" : "");
-}
-
-/* The allocator that has most of the pinned memory, NULL if it is malloc's. */
-static const char *pinned_in(const struct judge *j)
-{
-	const struct fragment *f = j->in->fragment;
-	const char *name;
-	size_t most = 0;
-
-	for (size_t i = 1; i < f->n_arenas; i++)
-		if (f->arenas[i].pinned_bytes > f->arenas[most].pinned_bytes)
-			most = i;
-	if (!f->n_arenas)
-		return NULL;
-	name = allocator_of(j, &j->in->heap->arenas[most]);
-	return strcmp(name, "glibc") ? name : NULL;
-}
-
-static void advise_pinned(struct judge *j, uint64_t bytes)
-{
-	const struct fragment *f = j->in->fragment;
-	const char *other = pinned_in(j);
-	struct standout_advice *a = add_advice(j, "pinned", bytes);
-	char trim[96] = "", pin[96];
-
-	pin_text(&f->pins[0], pin, sizeof(pin));
-	if (other)
-		snprintf(trim, sizeof(trim), ": malloc_trim(3) does not reach "
-			 "the memory of %s", other);
-	else if (!is_much(j, f->total.trimmable.stored))
-		snprintf(trim, sizeof(trim), ": malloc_trim(3) would give "
-			 "back %s", f->total.trimmable.stored ?
-			 size(f->total.trimmable.stored).text : "nothing");
-	set_text(&a->text, "Allocate what lives long apart from what is freed "
-		 "soon%s.", trim);
-	set_text(&a->reason, "Up to %s of the free memory is pinned, most by "
-		 "%s.", size(bytes).text, pin);
-}
-
-static void advise_elsewhere(struct judge *j)
-{
-	uint64_t bytes = j->in->where->row[WHERE_ANONYMOUS].stored;
-	struct standout_advice *a = add_advice(j, "not-malloc", 0);
-	char share[NUM_MAX];
-
-	num_format_share(share, num_share(bytes, j->total));
-	set_text(&a->text, "Look for mmap(2) or another allocator: this is "
-		 "not malloc's memory.");
-	set_text(&a->reason, "%s%s, %s of all, is anonymous memory that no "
-		 "allocator known here has.", size(bytes).text,
-		 basis(j, WHERE_ANONYMOUS), share);
-}
-
-/*
- * What fewer arenas may save.  Two are main_arena and one for all threads: of
- * no use to a process that has this limit already.
- */
-static uint64_t spared_by_few_arenas(const struct judge *j)
-{
-	const struct heap *h = j->in->heap;
-
-	for (size_t i = 0; i < h->n_allocators; i++)
-		for (size_t k = 0; k < h->allocators[i].n_settings; k++) {
-			const struct setting *s = &h->allocators[i].settings[k];
-
-			if (!strcmp(s->name, "arena_max") && s->value &&
-			    s->value <= 2)
-				return 0;
-		}
-	if (j->thread_arenas < ARENAS_MIN ||
-	    j->thread_free <= j->in->fragment->total.free.stored / 2)
-		return 0;
-	return j->thread_free - j->largest_free;
-}
-
-/*
- * The plan that would give back most of those that were not taken yet, and
- * much; none is certain before all that are certain were.
- */
-static bool advise_next(struct judge *j, unsigned *taken)
-{
-	const struct fragment *f = j->in->fragment;
-	const struct plan {
-		bool certain;
-		uint64_t bytes;
-		void (*advise)(struct judge *j, uint64_t bytes);
-	} plans[] = {
-		{ true, f->total.trimmable.stored, advise_trim },
-		{ true, largest_release(j).bytes, advise_release },
-		{ false, spared_by_few_arenas(j), advise_arenas },
-		{ false, f->n_pins ? f->total.pinned_bytes : 0,
-		  advise_pinned },
-	};
-	const struct plan *best = NULL;
-
-	for (size_t i = 0; i < countof(plans); i++) {
-		const struct plan *p = &plans[i];
-
-		if (*taken >> i & 1 || !is_much(j, p->bytes))
-			continue;
-		if (!best || p->certain > best->certain ||
-		    (p->certain == best->certain && p->bytes > best->bytes))
-			best = p;
-	}
-	if (!best)
-		return false;
-	*taken |= 1u << (best - plans);
-	best->advise(j, best->bytes);
-	return true;
-}
-
-/* Damage goes before all; where malloc's memory is little, look elsewhere. */
-static void advise(struct judge *j)
-{
-	const struct damage *d = j->in->damage;
-	unsigned taken = 0;
-
-	if (d->n_cases || is_heap_abort(d->abort.code)) {
-		advise_damage(j);
-		return;
-	}
-	while (j->s->n_advice < ADVICE_MAX && advise_next(j, &taken))
-		;
-	if (j->s->n_advice < ADVICE_MAX &&
-	    is_much(j, j->in->where->row[WHERE_ANONYMOUS].stored))
-		advise_elsewhere(j);
-}
+/* ---- all of them ---- */
 
 static void say_nothing(struct judge *j)
 {

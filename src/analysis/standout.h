@@ -65,7 +65,10 @@ void standout_fini(struct standout *s);
 void standout_add(struct standout *s, const char *rule, uint64_t weight,
 		  const char *fmt, ...) PRINTF_LIKE(4, 5);
 
-/* Likewise advice, which goes before what is there; both texts are copied. */
+/* Another item has made that of this rule superfluous. */
+void standout_drop(struct standout *s, const char *rule);
+
+/* Advice of other modules goes before what is there; both texts are copied. */
 void standout_advise(struct standout *s, const char *rule, const char *text,
 		     const char *reason);
 

@@ -191,19 +191,25 @@ static void amount_text(struct str *s, const struct tally *t)
 /* What the words of the table mean, as far as they are in it. */
 static void explain(struct str *s, const struct reach *r)
 {
+	const struct tally *likely = &r->grade[REACH_LIKELY];
 	struct tally lost = reach_lost(r);
+	bool some = likely->blocks && !r->g->roots.missing_shared;
 
 	if (!lost.blocks) {
 		str_adds(s, "No block is lost: all can be reached");
+	} else if (some && likely->blocks == lost.blocks) {
+		amount_text(s, &lost);
+		str_adds(s, " is likely lost: only words that nobody will "
+			 "read again refer to it");
 	} else {
 		amount_text(s, &lost);
 		str_adds(s, " cannot be reached from any root");
-	}
-	if (r->grade[REACH_LIKELY].blocks && !r->g->roots.missing_shared) {
-		str_adds(s, "; of these, ");
-		amount_text(s, &r->grade[REACH_LIKELY]);
-		str_adds(s, " only by a word that nobody will read again "
-			 "(likely)");
+		if (some) {
+			str_adds(s, "; to ");
+			amount_text(s, likely);
+			str_adds(s, " of it only words refer that nobody will "
+				 "read again (likely)");
+		}
 	}
 	str_adds(s, ".");
 	if (r->grade[REACH_POSSIBLE].blocks) {

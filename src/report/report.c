@@ -402,35 +402,60 @@ static vaddr culprit(const struct damage *d)
 	return d->abort.has_block ? d->abort.block.addr : 0;
 }
 
-static bool has_large_blocks(const struct usage *u)
+/* What goes deeper into a sentence of WHAT STANDS OUT. */
+static const char *deeper_than(const char *rule)
 {
-	for (size_t i = 0; i < u->n_classes; i++)
-		if (u->classes[i].used.blocks && u->classes[i].min > KIB)
-			return true;
-	return false;
+	static const struct {
+		const char *rule, *options;
+	} rows[] = {
+		{ "trimmable", "--only=fragmentation" },
+		{ "releasable", "--only=fragmentation" },
+		{ "pinned", "--only=fragmentation" },
+		{ "arenas", "--only=fragmentation" },
+		{ "cached", "--only=fragmentation" },
+		{ "anonymous", "--only=mappings" },
+		{ "data", "--only=mappings" },
+		{ "runtime", "--only=mappings" },
+		{ "stacks", "--only=threads" },
+		{ "dead-stacks", "--only=mappings" },
+		{ "untouched", "--only=residency" },
+		{ "swapped", "--only=residency" },
+		{ "strings", "--only=strings,duplicates" },
+		{ "type", "--only=retainers" },
+		{ "one-size", "--only=retainers" },
+	};
+
+	for (size_t i = 0; i < countof(rows); i++)
+		if (!strcmp(rows[i].rule, rule))
+			return rows[i].options;
+	return NULL;
 }
 
-/* What goes deeper into what was found: never a list that is empty. */
+/* Goes by what stands out most, if there is more to know of that. */
 static void add_deeper(struct str *s, const struct report_input *in)
 {
 	const struct standout *o = in->standout;
+	const char *options = o->n_items ? deeper_than(o->item[0].rule) : NULL;
+	bool leaked = false;
 
+	/* What is leaked is of a type, too: of the two that is no news. */
+	for (size_t i = 0; i < o->n_items; i++)
+		leaked |= !strcmp(o->item[i].rule, "leaked") &&
+			  o->item[i].weight >= o->item[0].weight / 2;
 	if (!in->heap_found)
 		str_adds(s, "--only=mappings --rows=all");
 	else if (culprit(in->damage))
 		str_printf(s, "--at=0x%" PRIx64, culprit(in->damage));
 	else if (in->php)
 		str_adds(s, "--only=php");
-	else if (in->reach && reach_lost(in->reach).blocks)
-		str_adds(s, "--blocks --leaks --filter=leaked");
-	else if (o->n_items && (!strcmp(o->item[0].rule, "trimmable") ||
-				!strcmp(o->item[0].rule, "pinned") ||
-				!strcmp(o->item[0].rule, "arenas")))
-		str_adds(s, "--only=fragmentation");
-	else if (has_large_blocks(in->usage))
-		str_adds(s, "--only=classes --filter='used size>1k'");
+	else if (leaked && in->reach && in->reach->n_groups)
+		str_printf(s, "--at=0x%" PRIx64, in->reach->groups[0].addr);
+	else if (options && (in->reach || strcmp(options, "--only=retainers")))
+		str_adds(s, options);
+	else if (in->reach)
+		str_adds(s, "--only=retainers");
 	else
-		str_adds(s, "--only=classes --rows=all");
+		str_adds(s, "--only=types,leaks");
 }
 
 /* A command that is too long for a line goes on on the next one. */

@@ -363,6 +363,11 @@ TEST(order_and_number)
 	standout_add(&w.s, "leaks", 50 * MIB, "50M leaked.");
 	CHECK_STR(w.s.item[3].rule, "leaks");
 	CHECK_STR(w.s.item[4].rule, "dead-stacks");
+	standout_drop(&w.s, "one-size");
+	standout_drop(&w.s, "one-size");
+	CHECK_U64(w.s.n_items, 4);
+	CHECK_STR(w.s.item[2].rule, "leaks");
+	CHECK_STR(w.s.item[3].rule, "dead-stacks");
 	end(&w);
 }
 
