@@ -377,6 +377,14 @@ static void say_unseen(const char *path, const struct trace_seal *s)
 			"another architecture\n", path, s->executes);
 }
 
+/* prctl is seen in time, a filter of seccomp(2) is not. */
+static void say_filtered(const char *path)
+{
+	fprintf(stderr, "heapcore: %s: killed by SIGSYS: a seccomp filter of "
+		"the program does not let the recorder go on; record it "
+		"without that\n", path);
+}
+
 static void finish_trace(const char *path, int status, bool quiet,
 			 bool sampled)
 {
@@ -396,6 +404,8 @@ static void finish_trace(const char *path, int status, bool quiet,
 	} else if (!trace_seal(path, &s, &err)) {
 		cmd_fail(&err);
 	} else if (!quiet) {
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+			say_filtered(path);
 		say_unseen(path, &s);
 		say_end(path, &s, sampled);
 	}

@@ -18,6 +18,7 @@
 #include "replay/trace_import.h"
 #include "replay/trace_pack.h"
 #include "report/out.h"
+#include "report/replay.h"
 #include "report/table.h"
 
 struct args {
@@ -202,35 +203,44 @@ static void set_meta(struct table *table, size_t column, const struct trace *t,
 	}
 }
 
-static void set_ended(struct table *table, const struct trace_info *info)
+/* Of the first: it is why recording ended; a parent writes another. */
+static void add_ended(struct str *s, const struct trace_row *row)
 {
 	static const char *const how[] = {
 		[TRACE_END_EXIT] = "with status ",
 		[TRACE_END_SIGNAL] = "by signal ",
-		[TRACE_END_FULL] = "recording: no room in the file system, "
-				   "error ",
-		[TRACE_END_MAX] = "recording: at the limit, ",
+		[TRACE_END_FULL] = "no room in the file system, error ",
+		[TRACE_END_MAX] = "at the limit, ",
 		[TRACE_END_IMPORT] = "with the imported file",
-		[TRACE_END_SECCOMP] = "recording: the program confined itself "
-				      "with seccomp",
+		[TRACE_END_SECCOMP] = "the program confined itself with "
+				      "seccomp",
 		[TRACE_END_EXEC] = "by executing another program",
 	};
-	const struct trace_row *row;
 
-	if (!info->ends.n) {
-		table_set_text(table, INFO_ENDED, "not told: killed, or still "
-			       "running");
-		return;
-	}
-	/* The first is why recording ended; a parent writes another. */
-	row = &info->ends.rows[0];
 	if (row->value[0] >= countof(how) || !how[row->value[0]])
 		return;
-	if (row->value[0] >= TRACE_END_IMPORT)
-		table_set_text(table, INFO_ENDED, how[row->value[0]]);
+	str_adds(s, how[row->value[0]]);
+	if (row->value[0] < TRACE_END_IMPORT)
+		str_printf(s, "%" PRIu64, row->value[1]);
+	if (row->value[0] == TRACE_END_MAX)
+		str_adds(s, " bytes");
+}
+
+static void set_ended(struct table *table, const struct trace *t)
+{
+	const struct trace_info *info = trace_info(t);
+	struct str s;
+
+	str_init(&s);
+	if (replay_stopped_early(t))
+		str_adds(&s, "recording: ");
+	if (info->ends.n)
+		add_ended(&s, &info->ends.rows[0]);
 	else
-		table_printf(table, INFO_ENDED, "%s%" PRIu64,
-			     how[row->value[0]], row->value[1]);
+		str_adds(&s, "not told: killed, or still running");
+	if (s.len)
+		table_set_text(table, INFO_ENDED, s.text);
+	str_fini(&s);
 }
 
 static void fill_counts(struct table *table, const struct trace_counts *c)
@@ -254,7 +264,7 @@ static void fill_info(struct table *table, const struct trace *t,
 	set_meta(table, INFO_PROGRAM, t, "program");
 	set_meta(table, INFO_ARGUMENTS, t, "arguments");
 	table_set(table, INFO_PID, info->pid);
-	set_ended(table, info);
+	set_ended(table, t);
 	table_set_real(table, INFO_SECONDS, (double)trace_ns(t,
 		       sums->last_tick) / 1e9);
 	table_set(table, INFO_EVENTS, sums->events);
@@ -428,6 +438,7 @@ static int run_verify(const struct job *job, struct trace *t)
 	const struct trace_info *info = trace_info(t);
 	struct out out;
 	struct err err;
+	struct str s;
 	uint64_t events;
 
 	if (!out_open(&out, job->a->common.output, job->a->common.force,
@@ -436,11 +447,18 @@ static int run_verify(const struct job *job, struct trace *t)
 	progress_phase(job->progress, "reading the trace");
 	trace_verify(t, &events);
 	progress_fini(job->progress);
+	str_init(&s);
+	str_adds(&s, damage_status(t) ? "not whole" : "whole");
+	if (!damage_status(t) && info->n_open)
+		str_adds(&s, ", not sealed");
+	if (replay_stopped_early(t)) {
+		str_adds(&s, ", but recording ended early: ");
+		add_ended(&s, &info->ends.rows[0]);
+	}
 	out_printf(&out, "%s: %" PRIu64 " events in %zu chunks, %zu streams, "
 		   "%" PRIu32 " stacks: %s\n", info->path, events,
-		   info->n_chunks, info->n_streams, info->n_stacks,
-		   damage_status(t) ? "not whole" : info->n_open ?
-		   "whole, not sealed" : "whole");
+		   info->n_chunks, info->n_streams, info->n_stacks, s.text);
+	str_fini(&s);
 	say_damage(trace_damage(t), &out);
 	return finish(&out, damage_status(t));
 }
@@ -504,7 +522,7 @@ static void dump_event(const struct trace *t, const struct trace_event *e,
 
 static int run_dump(const struct job *job, struct trace *t)
 {
-	AUTO_FREE char *seen = mem_zalloc((size_t)trace_info(t)->n_stacks + 1);
+	AUTO_FREE bool *seen = mem_zalloc((size_t)trace_info(t)->n_stacks + 1);
 	const char *rows = job->a->rows;
 	const struct trace_event *e;
 	uint64_t left = UINT64_MAX;
@@ -522,10 +540,13 @@ static int run_dump(const struct job *job, struct trace *t)
 		return cmd_fail(&err);
 	while (left && (n = trace_read(t, &e)))
 		for (size_t i = 0; i < n && left; i++, left--) {
-			if (job->a->stacks && e[i].stack <=
-			    trace_info(t)->n_stacks && !seen[e[i].stack]++ &&
-			    e[i].stack)
+			uint32_t stack = e[i].stack;
+
+			if (job->a->stacks && stack &&
+			    stack <= trace_info(t)->n_stacks && !seen[stack]) {
+				seen[stack] = true;
 				dump_stack(t, &e[i], &out);
+			}
 			dump_event(t, &e[i], &out);
 		}
 	return finish(&out, damage_status(t));

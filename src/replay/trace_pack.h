@@ -23,7 +23,7 @@ struct trace_seal {
 	uint64_t lost;		/* set */
 	uint64_t stopped;	/* set: enum trace_end, 0 not */
 	uint64_t stopped_value;	/* set */
-	char executes[256];	/* set: what the program became, escaped; or "" */
+	char executes[256];	/* set: what it becomes, escaped; or "" */
 };
 
 /* Not an unsealed trace, or one of a process that still runs. */

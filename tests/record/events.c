@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -384,6 +385,25 @@ static void confined(void)
 	syscall(SYS_exit, 7);
 }
 
+/* A filter that libc does not see: what the recorder needs next, kills. */
+static void filtered(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = { 4, code };
+
+	keep[0] = take(1);
+	if (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter))
+		return;
+	for (int i = 0; i < 200000; i++)
+		free(malloc((size_t)i % 100));
+}
+
 /*
  * Until somebody kills it.  The file of argv[2] has, for each thread, how many
  * blocks it has got and how many it has given back; nothing else calls
@@ -434,7 +454,7 @@ static const struct {
 	{ "coroutines", coroutines }, { "forks", forks },
 	{ "modules", modules }, { "all_functions", all_functions },
 	{ "descriptors", descriptors }, { "mappings", mappings },
-	{ "confined", confined },
+	{ "confined", confined }, { "filtered", filtered },
 	{ "limits", limits },
 	{ "until_killed", until_killed },
 };

@@ -239,7 +239,9 @@ limited() {
 	"$HEAPCORE" trace verify t.trace || return
 	# It is whole, and still not all that the program did.
 	"$HEAPCORE" replay t.trace >out 2>err || [ $? = 3 ] || return
-	grep -q ', INCOMPLETE' out && grep -q 'ended before the program' err
+	grep -q ', INCOMPLETE' out && grep -q 'ended before the program' err &&
+	"$HEAPCORE" trace verify t.trace >out &&
+	grep -q 'whole, but recording ended early: at the limit, 524288' out
 }
 ok "--max stops the recording, not the program" limited
 
@@ -251,9 +253,22 @@ confined() {
 		grep -q 'confined itself with seccomp' err &&
 		"$HEAPCORE" trace verify t.trace || return
 	done
-	"$HEAPCORE" trace info t.trace | grep 'confined itself'
+	"$HEAPCORE" trace info t.trace | grep 'confined itself' || return
+	# And of 200,000 events, each stack is printed once.
+	"$HEAPCORE" trace dump --stacks t.trace | grep '^stack' >stacks
+	[ -s stacks ] && ! sort stacks | uniq -d | grep .
 }
 ok "a program that gives up system calls lives" confined
+
+filtered() {
+	"$HEAPCORE" record -o t.trace -- ./events filtered 2>err &&
+		status=0 || status=$?
+	cat err
+	[ $status = 7 ] && { echo "no filters here"; return; }
+	[ $status = 159 ] && "$HEAPCORE" trace verify t.trace &&
+	grep -q 'killed by SIGSYS: a seccomp filter' err
+}
+ok "one whose filter kills the recorder is told why" filtered
 
 # 300 blocks of 512 bytes or 1 KiB, as sh has it; the file is over it soon.
 full() {
