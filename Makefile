@@ -162,10 +162,14 @@ check-package: deps-check-package all
 bench: all $(BENCH)
 	$(srcdir)/bench/run
 
+# FUZZ_TARGETS='core trace' for some; FUZZ_RUNS=1000000 for so many inputs each.
 FUZZ_SECONDS = 60
-fuzz: $(if $(FUZZ),$(FUZZERS))
+FUZZ_RUNS =
+FUZZ_TARGETS = $(FUZZERS:tests/fuzz/fuzz_%=%)
+fuzz: $(if $(FUZZ),$(FUZZ_TARGETS:%=tests/fuzz/fuzz_%))
 	@$(if $(FUZZ),,echo 'first: configure --enable-fuzz' >&2; exit 1)
-	$(srcdir)/tests/fuzz/run $(FUZZ_SECONDS) $(FUZZERS)
+	$(srcdir)/tests/fuzz/run $(if $(FUZZ_RUNS),-n $(FUZZ_RUNS),-t \
+		$(FUZZ_SECONDS)) $(FUZZ_TARGETS:%=tests/fuzz/fuzz_%)
 
 # Damaged cores; with configure --enable-sanitizers they tell most.
 MUTATIONS = 100000
@@ -235,7 +239,8 @@ help:
 	@echo 'check-matrix  the walkers on other releases of the C library'
 	@echo 'check-package make dist, a Debian package, an RPM; install, remove'
 	@echo 'bench         measure, as in docs/benchmarks.md'
-	@echo 'fuzz          fuzz for FUZZ_SECONDS=60 each (--enable-fuzz)'
+	@echo 'fuzz          FUZZ_SECONDS=60 each, or FUZZ_RUNS=1000000 inputs'
+	@echo '              (--enable-fuzz); FUZZ_TARGETS=trace ...'
 	@echo 'mutate        MUTATIONS=100000 of each of three cores'
 	@echo 'cover         lines that the tests run (--enable-coverage)'
 	@echo 'install, uninstall, dist, clean, distclean'

@@ -85,8 +85,8 @@ static bool is_report(const char *head, size_t n)
 		"{\n  \"schema\": \"heapcore-",
 		"{\"address\":\"0x",
 		"{ \"kind\": \"look\"",
-		"{\"$schema\":\"https://www.speedscope.app/file-format-"
-			"schema.json\",\n\"exporter\":\"heapcore\"",
+		("{\"$schema\":\"https://www.speedscope.app/file-format-"
+		 "schema.json\",\n\"exporter\":\"heapcore\""),
 		"desc: heapcore ",
 		WATCH_HEADING,
 		BLOCKS_HEADING,

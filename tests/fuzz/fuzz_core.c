@@ -2,6 +2,8 @@
 /*
  * Any bytes as a core file: whatever opens is then read all over, at the edges
  * of every segment, at every thread and module.
+ *
+ * Code: corewalk/(target_core|core_|space|unpack|module)
  */
 #include <stdlib.h>
 #include <string.h>

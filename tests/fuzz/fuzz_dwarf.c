@@ -6,6 +6,8 @@
  * nothing; its types are all read, its variables laid over a heap, and what
  * they say of it must hold.
  * tests/fuzz/dwarf_seed makes such a file of a program.
+ *
+ * Code: corewalk/dwarf_|analysis/(spread|claim|fields)
  */
 #include <libelf.h>
 #include <stdlib.h>

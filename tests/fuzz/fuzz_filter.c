@@ -2,6 +2,8 @@
 /*
  * Any text as a filter.  What compiles and what its negation, term by term,
  * says of a row cannot both hold; a refusal has a message.
+ *
+ * Code: report/filter
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 /*
  * A core from its bytes to the heap model and the first analyses.  Seeds are
  * real cores of which tests/fuzz/trim kept what the walk reads.
+ *
+ * Code: corewalk/(glibc_|alloc_glibc)
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -3,6 +3,8 @@
  * A hand-made heap of google/tcmalloc with damage.  An input is the era, what
  * holds the caches, and then eleven bytes for each change: where, in which of
  * its structures, and what is written there.
+ *
+ * Code: corewalk/(gtcmalloc_|alloc_gtcmalloc)
  */
 #include "fuzz/invariants.h"
 #include "unit/gtc_image.h"

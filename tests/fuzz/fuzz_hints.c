@@ -2,6 +2,8 @@
 /*
  * Any bytes as a file of hints.  What is understood is looked up in a program
  * that describes nothing.
+ *
+ * Code: analysis/hints
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 /*
  * Any bytes as a trace of another tool.  What is imported is a whole trace of
  * ours, with as many events as were promised.
+ *
+ * Code: replay/trace_(import|heaptrack|memtrace)
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,8 @@
  * the heap, for the stack of calls, and for the engine's tables, classes and
  * functions.  A word with the top byte 0xfe becomes an address in the program,
  * with 0xfd one in the heap.
+ *
+ * Code: corewalk/(zend_|alloc_zend)|analysis/php_
  */
 #include "analysis/php_layout.h"
 #include "base/mem.h"

@@ -7,6 +7,8 @@
  * from the system and how many structures there are; these begin at MODULE,
  * behind the variables of the allocator: spans of tcmalloc, or extents of
  * jemalloc.
+ *
+ * Code: corewalk/(tcmalloc_sampled|jemalloc_sampled)|report/(pprof|profiled)
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 /*
  * Any bytes as a saved report, as the browser shows it: what comes out as text
  * is printable.
+ *
+ * Code: report/saved
  */
 #include <stdlib.h>
 #include <string.h>

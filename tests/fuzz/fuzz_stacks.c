@@ -5,6 +5,8 @@
  *
  * Input: two bytes that say how long the stack is, the stack, the file, whose
  * first segment begins at address 0.  Threads start at many places of it.
+ *
+ * Code: corewalk/(cfi|unwind|lines|debug|symbol)|analysis/backtrace|base/demangle
  */
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -3,6 +3,8 @@
  * Any bytes as a trace: once as they are, once with the checksums set right,
  * since hardly anything gets past those otherwise.  Whatever opens is read to
  * its end.
+ *
+ * Code: replay/trace_(read|log|columns|events|pack)
  */
 #include <stdlib.h>
 #include <string.h>

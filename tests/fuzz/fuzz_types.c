@@ -4,6 +4,8 @@
  * type_info in circles, names without an end.  Input: how many blocks, then
  * words of them and of the program.  A word with the top byte 0xfe becomes an
  * address in the program, with 0xfd one in the heap.
+ *
+ * Code: analysis/(census|vtable|shape|content|text|types)
  */
 #include "base/mem.h"
 #include "fuzz/invariants.h"
