@@ -110,6 +110,13 @@ obj/%.o: $(srcdir)/%.c config.mk | $(DEPS)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
 obj/tests/%.o: FLAGS += -I$(srcdir)/tests
+# What a walk compares are words, a million an input: to tell libFuzzer of each
+# would cost more than the walk.
+ifneq ($(FUZZ),)
+$(COREWALK:%=obj/src/corewalk/%.o) \
+$(patsubst %,obj/src/analysis/%.o,$(filter-out hints,$(ANALYSIS))): \
+	FLAGS += -fno-sanitize-coverage=trace-cmp
+endif
 
 $(UNIT): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)

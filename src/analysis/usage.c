@@ -162,6 +162,16 @@ static void add_class(struct usage *u, const struct usage_class *k)
 	add_tally(&t->free, k->free.blocks, k->free.bytes);
 }
 
+/* Most slots have none. */
+static bool in_slot(const struct counter *c, uint64_t slot)
+{
+	uint64_t blocks = c->n_mmapped[slot];
+
+	for (int s = 0; s < BLOCK_STATES; s++)
+		blocks += c->n[s][slot];
+	return blocks != 0;
+}
+
 static void add_slot(struct usage *u, const struct counter *c, uint64_t slot)
 {
 	uint64_t size = slot * UNIT;
@@ -169,17 +179,13 @@ static void add_slot(struct usage *u, const struct counter *c, uint64_t slot)
 		.allocator = c->allocator, .min = size, .max = size,
 		.example = c->used[slot] ? c->used[slot] : c->any[slot],
 	};
-	uint64_t blocks = c->n_mmapped[slot];
 
-	for (int s = 0; s < BLOCK_STATES; s++) {
-		blocks += c->n[s][slot];
+	for (int s = 0; s < BLOCK_STATES; s++)
 		add_to_class(&k, (enum block_state)s, false, c->n[s][slot],
 			     c->n[s][slot] * size);
-	}
 	add_to_class(&k, BLOCK_USED, true, c->n_mmapped[slot],
 		     c->n_mmapped[slot] * size);
-	if (blocks)
-		add_class(u, &k);
+	add_class(u, &k);
 }
 
 static int compare_class(const struct usage_class *c, uint32_t allocator,
@@ -200,7 +206,8 @@ int usage_order(const void *a, const void *b)
 static void make_classes(struct usage *u, const struct counter *c)
 {
 	for (uint64_t slot = 0; slot < SLOTS; slot++)
-		add_slot(u, c, slot);
+		if (in_slot(c, slot))
+			add_slot(u, c, slot);
 	for (size_t i = 0; i < c->n_rests; i++)
 		add_class(u, &c->rests[i]);
 	for (int i = 0; i < BUCKETS; i++)

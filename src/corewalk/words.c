@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "corewalk/words.h"
 
+#include <string.h>
+
+enum { STRIDE = 64 };	/* words that are compared at once */
+
 void words_init(struct words *w, struct space *sp, vaddr start, vaddr end,
 		uint64_t piece, uint64_t *budget)
 {
@@ -29,15 +33,26 @@ static bool fill(struct words *w)
 	return w->n != 0;
 }
 
+/* Most of a .bss is zeros. */
+static size_t skip_zeros(const uint64_t *buf, size_t i, size_t n)
+{
+	while (i + STRIDE < n && !buf[i] &&
+	       !memcmp(buf + i, buf + i + 1, STRIDE * sizeof(*buf)))
+		i += STRIDE;
+	while (i < n && !buf[i])
+		i++;
+	return i;
+}
+
 bool words_next(struct words *w, vaddr *addr, uint64_t *value)
 {
 	for (;;) {
-		for (; w->i < w->n; w->i++)
-			if (w->buf[w->i]) {
-				*addr = w->at + w->i * 8;
-				*value = w->buf[w->i++];
-				return true;
-			}
+		w->i = skip_zeros(w->buf, w->i, w->n);
+		if (w->i < w->n) {
+			*addr = w->at + w->i * 8;
+			*value = w->buf[w->i++];
+			return true;
+		}
 		w->at += w->n * 8;
 		w->n = 0;
 		if (!fill(w))

@@ -1,19 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core from its bytes to the heap model and the first analyses.  Seeds are
- * real cores of which tests/fuzz/trim kept what the walk reads.
+ * Cores of programs with malloc of glibc: see cores.h.
  *
  * Code: corewalk/(glibc_|alloc_glibc)
  */
-#include <stddef.h>
-#include <stdint.h>
-
-#include "fuzz/invariants.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-	check_core(data, size);
-	return 0;
-}
+#define WALKER "glibc"
+#include "fuzz/cores.h"

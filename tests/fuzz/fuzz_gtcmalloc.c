@@ -6,16 +6,16 @@
  *
  * Code: corewalk/(gtcmalloc_|alloc_gtcmalloc)
  */
-#include "fuzz/invariants.h"
+#include "fuzz/choose.h"
 #include "unit/gtc_image.h"
 
-enum { CHANGE = 11, MAX_CHANGES = 64 };
+enum { CHANGE = 11, MAX_CHANGES = 64, SPANS = 40 };
 
 static const struct part {
 	vaddr start;
 	uint32_t bytes;
 } parts[] = {
-	{ GI_SPAN, 64 * (GI_SPANS + 3) },
+	{ GI_SPAN, 64 * (SPANS + 3) },
 	{ GI_LEAF, 8192 + 32768 + 128 },
 	{ GI_META, 32768 },
 	{ GI_PROG, GI_ROOT + 16384 },
@@ -70,8 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	gi_init(&g, &gi_eras[data[0] % countof(gi_eras)],
-		data[1] % 3 * 4);
+	choose("gtcmalloc", data, size);
+	gi_init_spans(&g, &gi_eras[data[0] % countof(gi_eras)],
+		      data[1] % 3 * 4, SPANS);
 	for (size_t i = 2; i + CHANGE <= size &&
 	     i < 2 + MAX_CHANGES * CHANGE; i += CHANGE)
 		change(&g, data + i);

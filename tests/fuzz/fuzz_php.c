@@ -13,7 +13,7 @@
 #include "analysis/php_layout.h"
 #include "base/mem.h"
 #include "corewalk/zend.h"
-#include "fuzz/invariants.h"
+#include "fuzz/choose.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -191,7 +191,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	target_mem_done(sp);
 	free(m.chunk);
 	free(m.program);
+	choose("zend", data, size);
 	(void)walk_and_check(sp, &h);
+	if (how_much == JUST_WALK)
+		must_be_php(sp, &h);
 	heap_fini(&h);
 	space_close(sp);
 	return 0;

@@ -6,7 +6,7 @@
  * Input: two bytes that say how long the stack is, the stack, the file, whose
  * first segment begins at address 0.  Threads start at many places of it.
  *
- * Code: corewalk/(cfi|unwind|lines|debug|symbol)|analysis/backtrace|base/demangle
+ * Code: corewalk/(cfi|unwind|lines|debug|symbol)|analysis/backtrace|demangle
  */
 #define _GNU_SOURCE
 #include <stdio.h>

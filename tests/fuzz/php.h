@@ -41,7 +41,7 @@ static void must_be_php(struct space *sp, struct heap *h)
 	struct index ix;
 	struct err err;
 
-	if (!php_present(h) || !index_init(&ix, h, GIB, &err))
+	if (!php_present(h) || !index_init(&ix, h, INDEX_ROOM, &err))
 		return;
 	php_view_init(&v, sp, h, &ix, NULL);
 	for (size_t i = 0; i < v.n_requests; i++)

@@ -282,9 +282,9 @@ static inline void gi_map(struct gi *g)
 	gi_put64(g, GI_LEAF + 8192 + 32768, GI_SPAN);
 }
 
-/* header 0: a thread cache; 4, 8: slabs. */
-static inline void gi_init(struct gi *g, const struct gi_era *era,
-			   unsigned header)
+/* header 0: a thread cache; 4, 8: slabs.  So many spans of objects. */
+static inline void gi_init_spans(struct gi *g, const struct gi_era *era,
+				 unsigned header, unsigned spans)
 {
 	struct space *sp = target_mem_new(MACHINE_X86_64);
 	const uint32_t rw = SEG_R | SEG_W;
@@ -306,7 +306,7 @@ static inline void gi_init(struct gi *g, const struct gi_era *era,
 	sp->modules[0] = (struct module){ .start = GI_PROG, .end = GI_PROG +
 		GI_PROG_BYTES, .is_exe = true };
 	gi_map(g);
-	for (unsigned i = 0; i < GI_SPANS; i++)
+	for (unsigned i = 0; i < spans; i++)
 		gi_objects(g, gi_classes[i % countof(gi_classes)], i % 9);
 	gi_span(g, GI_LARGE_PAGES, 0, 0);
 	g->used_bytes += GI_LARGE_PAGES * GI_PAGE;
@@ -319,6 +319,12 @@ static inline void gi_init(struct gi *g, const struct gi_era *era,
 		gi_slabs(g, header);
 	else
 		gi_thread_cache(g);
+}
+
+static inline void gi_init(struct gi *g, const struct gi_era *era,
+			   unsigned header)
+{
+	gi_init_spans(g, era, header, GI_SPANS);
 }
 
 #endif
