@@ -436,6 +436,8 @@ static void analyse(struct run *run)
 	if (run->options.sections >> SECTION_RETAINERS & 1 ||
 	    blocks_want_retained(&run->filter))
 		subject_retain(s, &run->progress);
+	if (run->options.sections >> SECTION_RETAINERS & 1)
+		subject_census_top(s, &run->progress);
 	if (run->args.report.only &&
 	    run->options.sections >> SECTION_THREADS & 1)
 		subject_backtraces(s, &run->progress);

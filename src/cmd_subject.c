@@ -479,19 +479,50 @@ static uint64_t *pick_near(struct subject *s, const struct index *ix,
 	return ret;
 }
 
+static void census_of(struct subject *s, struct census_input *in,
+		      uint64_t *picked, bool types, struct progress *p)
+{
+	if (types) {
+		find_types(s, in->ix, p);
+		in->typed = &s->typed;
+	}
+	in->only = picked;
+	census_init(&s->census, in);
+	s->input.census = &s->census;
+	free(picked);
+}
+
 void subject_census_near(struct subject *s, vaddr addr, struct progress *p)
 {
 	struct census_input in;
-	uint64_t *picked;
 
-	if (!s->input.heap_found || !census_ready(s, &in, p))
-		return;
-	find_types(s, in.ix, p);
-	in.typed = &s->typed;
-	in.only = picked = pick_near(s, in.ix, addr);
-	census_init(&s->census, &in);
-	s->input.census = &s->census;
-	free(picked);
+	if (s->input.heap_found && census_ready(s, &in, p))
+		census_of(s, &in, pick_near(s, in.ix, addr), true, p);
+}
+
+static uint64_t *pick_top(const struct retain *r, const struct index *ix)
+{
+	uint64_t *ret = mem_zalloc((ix->n / 64 + 1) * sizeof(*ret));
+
+	for (size_t i = 0; i < r->n_top; i++) {
+		const struct retain_block *b = &r->top[i];
+
+		ret[b->block >> 6] |= UINT64_C(1) << (b->block & 63);
+		for (uint32_t k = 0; k < b->n_members; k++)
+			ret[b->members[k] >> 6] |= UINT64_C(1) <<
+				(b->members[k] & 63);
+	}
+	return ret;
+}
+
+void subject_census_top(struct subject *s, struct progress *p)
+{
+	struct census_input in;
+	bool quick = s->where.row[WHERE_USED].bytes <= SUBJECT_REACH_FREELY;
+
+	if (s->input.retain && !s->input.census && !s->input.sampled &&
+	    census_ready(s, &in, p))
+		census_of(s, &in, pick_top(s->input.retain, in.ix), quick, p);
 }
 
 void subject_php(struct subject *s, bool asked, struct progress *p)

@@ -124,6 +124,11 @@ void subject_reach(struct subject *s, bool asked, struct progress *p);
 void subject_census(struct subject *s, bool asked, struct progress *p);
 /* Of the block at an address and of those that it points to, alone. */
 void subject_census_near(struct subject *s, vaddr addr, struct progress *p);
+/*
+ * Of the accumulations and some of what they hold, alone, unless more has been
+ * looked at; after subject_retain().
+ */
+void subject_census_top(struct subject *s, struct progress *p);
 /* The same of sampled blocks only, if not all were looked at. */
 void subject_sample(struct subject *s, uint64_t rate, uint64_t seed,
 		    struct progress *p);

@@ -296,6 +296,46 @@ static void share_out(struct retain_builder *b)
 	r->total = (struct tally){ b->blocks[0], b->bytes[0] };
 }
 
+/* Every second one goes where there is no room, and from then on comes. */
+static void add_member(struct retain_block *top, uint32_t block,
+		       uint32_t *seen, uint32_t *step)
+{
+	if ((*seen)++ % *step)
+		return;
+	if (top->n_members == RETAIN_MEMBERS) {
+		for (uint32_t i = 0; i < RETAIN_MEMBERS / 2; i++)
+			top->members[i] = top->members[2 * i];
+		top->n_members = RETAIN_MEMBERS / 2;
+		*step *= 2;
+	}
+	top->members[top->n_members++] = block;
+}
+
+static void find_members(struct retain *r)
+{
+	const struct index *ix = &r->g->ix;
+	uint64_t *is_top = mem_zalloc(((size_t)ix->n / 64 + 1) * 8);
+	uint32_t seen[RETAIN_BLOCKS] = { 0 }, step[RETAIN_BLOCKS];
+
+	for (size_t i = 0; i < r->n_top; i++) {
+		step[i] = 1;
+		is_top[r->top[i].block >> 6] |= UINT64_C(1) <<
+			(r->top[i].block & 63);
+	}
+	for (uint32_t i = 1; i < ix->n; i++) {
+		uint32_t up = r->dominator[i];
+		size_t at = 0;
+
+		if (!up || up & RETAIN_GROUP ||
+		    !(is_top[up >> 6] >> (up & 63) & 1))
+			continue;
+		while (r->top[at].block != up)
+			at++;
+		add_member(&r->top[at], i, &seen[at], &step[at]);
+	}
+	free(is_top);
+}
+
 struct ranked {
 	struct retain_group group;
 	uint32_t was;
@@ -389,6 +429,7 @@ void retain_init(struct retain *r, const struct graph *g,
 		retain_find_near(&b);
 	find_top(&b);
 	share_out(&b);
+	find_members(r);
 	if (b.near[0])
 		retain_find_shared(&b);
 	rank_groups(r);

@@ -34,6 +34,8 @@ struct retain_group {
 	struct tally retained;
 };
 
+enum { RETAIN_BLOCKS = 64, RETAIN_SHARED = 3, RETAIN_MEMBERS = 32 };
+
 struct retain_block {
 	uint32_t block;
 	vaddr addr;
@@ -41,6 +43,9 @@ struct retain_block {
 	struct tally retained;	/* the block included */
 	/* In groups: whose it is, then none; or the two next to it. */
 	uint32_t group[2];
+	/* Some of the blocks that it dominates, spread over all of them. */
+	uint32_t members[RETAIN_MEMBERS];
+	uint32_t n_members;
 };
 
 /* What at least these two lead to, and no other one in fewer steps. */
@@ -50,7 +55,6 @@ struct retain_shared {
 };
 
 #define RETAIN_SEVERAL UINT32_MAX	/* no group */
-enum { RETAIN_BLOCKS = 64, RETAIN_SHARED = 3 };
 
 struct retain {
 	const struct graph *g;		/* borrowed */

@@ -244,22 +244,84 @@ static void build_groups(struct report *r, const struct report_input *in)
 	table_set(t, G_USED, sum_heap(in->heap).used);
 }
 
-enum { B_ADDRESS, B_SIZE, B_BLOCKS, B_BYTES, B_SHARE, B_HELD, B_USED,
-       B_COLUMNS };
+enum { B_NAME, B_TYPE, B_HOLDS, B_SIZE, B_BLOCKS, B_BYTES, B_SHARE, B_ADDRESS,
+       B_HELD, B_KEPT, B_USED, B_COLUMNS };
+
+/* Of who keeps a block: its whole name is in the table above. */
+enum { KEPT_SHOWN = 22 };
 
 static const struct column block_columns[B_COLUMNS] = {
-	[B_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_LEFT,
-			     .width = 26),
-	[B_SIZE] = COLUMN("size", "size", BYTES),
-	[B_BLOCKS] = COLUMN("blocks", "keeps blocks", COUNT),
+	[B_NAME] = COLUMN("name", "", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_NO_DATA),
+	[B_TYPE] = COLUMN("type", "", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_NO_TEXT),
+	[B_HOLDS] = COLUMN("holds", "", TEXT,
+			   .flags = COLUMN_RAW | COLUMN_NO_TEXT),
+	[B_SIZE] = COLUMN("size", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[B_BLOCKS] = COLUMN("blocks", "blocks", COUNT),
 	[B_BYTES] = COLUMN("bytes", "bytes", BYTES),
-	[B_SHARE] = COLUMN("share", "of use", SHARE, .part = B_BYTES + 1,
-			   .whole = B_USED + 1),
-	[B_HELD] = COLUMN("held_by", "kept by", TEXT,
-			  .flags = COLUMN_RAW | COLUMN_LEFT),
+	[B_SHARE] = COLUMN("share", "", SHARE, .part = B_BYTES + 1,
+			   .whole = B_USED + 1, .flags = COLUMN_NO_TEXT),
+	[B_ADDRESS] = COLUMN("address", "address", ADDR),
+	[B_HELD] = COLUMN("held_by", "", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_NO_TEXT),
+	[B_KEPT] = COLUMN("kept_by", "kept by", TEXT,
+			  .flags = COLUMN_RAW | COLUMN_LEFT | COLUMN_NO_DATA),
 	[B_USED] = COLUMN("of_used_bytes", "", BYTES,
 			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 };
+
+/* NULL if it is known by less than that. */
+static const struct type *type_known_by(const struct report_input *in,
+					uint32_t block, enum type_known least)
+{
+	const struct type *type = in->census ?
+		types_get(&in->census->types, block) : NULL;
+
+	return type && type->known >= least ? type : NULL;
+}
+
+/* What "pointers" or a shape says of members is not worth the room. */
+static const struct type *named_type(const struct report_input *in,
+				     uint32_t block)
+{
+	return type_known_by(in, block, TYPE_TEXT);
+}
+
+/* The type that more than half of some members have; NULL: none has. */
+static const struct type *type_of_members(const struct report_input *in,
+					  const struct retain_block *b)
+{
+	const struct type *best = NULL;
+	uint32_t lead = 0, n = 0;
+
+	for (uint32_t i = 0; i < b->n_members; i++) {
+		const struct type *type = named_type(in, b->members[i]);
+
+		if (!lead)
+			best = type;
+		lead += type == best ? 1 : -1U;
+	}
+	for (uint32_t i = 0; i < b->n_members; i++)
+		n += named_type(in, b->members[i]) == best;
+	return 2 * n > b->n_members ? best : NULL;
+}
+
+static void set_types(struct table *t, const struct report_input *in,
+		      const struct retain_block *b)
+{
+	const struct type *own = type_known_by(in, b->block, TYPE_CONTENT);
+	const struct type *held = type_of_members(in, b);
+
+	if (own)
+		table_set_text(t, B_TYPE, own->name);
+	if (held)
+		table_set_text(t, B_HOLDS, held->name);
+	if (held && (!own || own->known == TYPE_CONTENT))
+		table_printf(t, B_NAME, "block of %s", held->name);
+	else
+		table_set_text(t, B_NAME, own ? own->name : "block");
+}
 
 static void add_block(struct table *t, const struct report_input *in,
 		      const struct retain_block *b)
@@ -271,12 +333,17 @@ static void add_block(struct table *t, const struct report_input *in,
 		str_adds(&s, "several");
 	shared_text(in, b->group, &s);
 	table_row(t);
+	set_types(t, in, b);
 	table_set(t, B_ADDRESS, b->addr);
 	table_set(t, B_SIZE, b->size);
 	table_set(t, B_BLOCKS, b->retained.blocks);
 	table_set(t, B_BYTES, b->retained.bytes);
 	table_set(t, B_USED, sum_heap(in->heap).used);
 	table_set_bytes(t, B_HELD, s.text, s.len);
+	if (s.len > KEPT_SHOWN)
+		table_printf(t, B_KEPT, "%.*s...", KEPT_SHOWN - 3, s.text);
+	else
+		table_set_bytes(t, B_KEPT, s.text, s.len);
 	str_fini(&s);
 }
 
@@ -286,8 +353,7 @@ void build_retainers(struct report *r, const struct report_input *in)
 
 	build_groups(r, in);
 	t = report_add(r, SECTION_RETAINERS, "accumulations",
-		       "BLOCKS WHERE MUCH COMES TOGETHER", block_columns,
-		       B_COLUMNS);
+		       "ACCUMULATIONS", block_columns, B_COLUMNS);
 	for (size_t i = 0; in->retain && i < in->retain->n_top; i++)
 		add_block(t, in, &in->retain->top[i]);
 }

@@ -105,10 +105,21 @@ keys() {
 		grep -Eq '^  _M_storage +16 +7017280452245743464 ' list.txt &&
 		grep -Eq '^  16 .* 7017280452245743464$' list.txt
 }
+# What a vector is of, and what it leads to; the core of the case before.
+accumulations() {
+	"$HEAPCORE" analyze -q --only=retainers keys.core >text &&
+		"$HEAPCORE" analyze -q --json --only=retainers keys.core \
+			>json || return 1
+	sed -n '/^ACC/,$p' text
+	grep -Eq '^  thing \* \[\] +1001 .*  things in keys$' text &&
+		grep -Eq '"type": "thing \* \[\]", "holds": "thing"' json
+}
 if command -v "$CXX" >/dev/null; then
 	ok "numbers that look like texts" keys
+	ok "what much comes together in" accumulations
 else
 	skip "numbers that look like texts" "no $CXX"
+	skip "what much comes together in" "no $CXX"
 fi
 
 # says TEXT COMMAND...: on stderr.

@@ -173,6 +173,7 @@ documents() {
 			idle_bytes example first_words
 		# The program has no debug information: tests/sh/dwarf.sh.
 		printf 'members.%s\n' name offset value leads_to type
+		printf 'accumulations.%s\n' type holds
 		printf 'words.%s\n' offset value leads_to
 		printf '%s\n' strings.why_not leaks.why_not leaks.rows.held_by \
 			leak.leak_kind leak.held_by referrers.block
