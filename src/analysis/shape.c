@@ -21,6 +21,17 @@ static const char *const kind_names[WORD_KINDS] = {
 
 /* ---- kinds ---- */
 
+static void add_shared(struct shape_space *s, const struct shape_range *r)
+{
+	const struct index *ix = s->ix;
+	uint64_t unit = r->start <= ix->base ? 0 :
+		(r->start - ix->base) >> INDEX_UNIT_SHIFT;
+
+	for (; unit < ix->n_units && ix->base + (unit << INDEX_UNIT_SHIFT) <
+	     r->end; unit++)
+		s->shared[unit >> 6] |= UINT64_C(1) << (unit & 63);
+}
+
 void shape_space_init(struct shape_space *s, const struct index *ix,
 		      const struct space *sp)
 {
@@ -40,11 +51,16 @@ void shape_space_init(struct shape_space *s, const struct index *ix,
 				(struct shape_range){ seg->start, seg->end,
 						      kind };
 	}
+	s->shared = mem_zalloc((ix->n_units / 64 + 1) * sizeof(*s->shared));
+	for (size_t i = 0; i < s->n; i++)
+		if (s->ranges[i].kind == WORD_MODULE)
+			add_shared(s, &s->ranges[i]);
 }
 
 void shape_space_fini(struct shape_space *s)
 {
 	free(s->ranges);
+	free(s->shared);
 	*s = (struct shape_space){ 0 };
 }
 

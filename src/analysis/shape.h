@@ -46,6 +46,8 @@ struct shape_space {
 	unsigned word;
 	struct shape_range *ranges;	/* owned; by address, apart */
 	size_t n, cap;
+	/* owned; bits by unit of the index: a module has a part of it too */
+	uint64_t *shared;
 };
 
 void shape_space_init(struct shape_space *s, const struct index *ix,
@@ -88,8 +90,13 @@ static inline enum word_kind shape_word(const struct shape_space *s,
 
 	if (v < SHAPE_SMALL)
 		return v ? WORD_SMALL : WORD_ZERO;
-	if (off < s->ix->span && s->ix->units[off >> INDEX_UNIT_SHIFT])
-		return WORD_HEAP;
+	if (off < s->ix->span && s->ix->units[off >> INDEX_UNIT_SHIFT]) {
+		uint64_t unit = off >> INDEX_UNIT_SHIFT;
+
+		return s->shared[unit >> 6] >> (unit & 63) & 1 &&
+			shape_addr(s, v) == WORD_MODULE ? WORD_MODULE
+							: WORD_HEAP;
+	}
 	if (v < UINT64_C(1) << 47) {
 		enum word_kind kind = shape_addr(s, v);
 

@@ -5,8 +5,9 @@
 
 #include "base/mem.h"
 
-enum { HEAP = 0x10000000, PROGRAM = 0x20000000, STACK = 0x30000000,
-       SIZE = 0x10000 };
+/* The library is in the same megabyte as the heap. */
+enum { HEAP = 0x10080000, LIBRARY = HEAP - 0x20000, PROGRAM = 0x20000000,
+       STACK = 0x30000000, SIZE = 0x10000 };
 
 static struct space *sp;
 static struct heap heap;
@@ -20,12 +21,15 @@ static void begin(void)
 	size_t x;
 
 	sp = target_mem_new(MACHINE_X86_64);
+	target_mem_add(sp, LIBRARY, SIZE, rw, NULL, SIZE, "/lib/library");
 	target_mem_add(sp, HEAP, SIZE, rw, NULL, SIZE, NULL);
 	target_mem_add(sp, PROGRAM, SIZE, SEG_R, NULL, SIZE, "/bin/program");
 	target_mem_add(sp, STACK, SIZE, rw, NULL, SIZE, NULL);
-	sp->modules = mem_zalloc(sizeof(*sp->modules));
-	sp->n_modules = 1;
-	sp->modules[0] = (struct module){ .start = PROGRAM,
+	sp->modules = mem_zalloc(2 * sizeof(*sp->modules));
+	sp->n_modules = 2;
+	sp->modules[0] = (struct module){ .start = LIBRARY,
+					  .end = LIBRARY + SIZE };
+	sp->modules[1] = (struct module){ .start = PROGRAM,
 					  .end = PROGRAM + SIZE };
 	target_mem_done(sp);
 	heap_init(&heap);
@@ -54,6 +58,8 @@ TEST(kinds_of_words)
 	CHECK_U64(shape_word(&space, 0xdeadbeef), WORD_INT);
 	CHECK_U64(shape_word(&space, HEAP + 0x123), WORD_HEAP);
 	CHECK_U64(shape_word(&space, PROGRAM + 8), WORD_MODULE);
+	CHECK_U64(shape_word(&space, LIBRARY + 8), WORD_MODULE);
+	CHECK_U64(shape_word(&space, LIBRARY + SIZE), WORD_HEAP);
 	CHECK_U64(shape_word(&space, STACK + 8), WORD_ADDR);
 	CHECK_U64(shape_word(&space, 0x6867666564636261), WORD_TEXT);
 	CHECK_U64(shape_word(&space, 0x636261), WORD_TEXT);
