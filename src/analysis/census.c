@@ -6,6 +6,7 @@
 #include "analysis/census_name.h"
 #include "analysis/perl.h"
 #include "analysis/php.h"
+#include "analysis/python.h"
 #include "analysis/typed.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -16,6 +17,7 @@ static void (*const namers[])(struct types *t,
 	census_name,
 	php_name,
 	perl_name,
+	python_name,
 	typed_name,
 };
 

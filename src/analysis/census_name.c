@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/census_scan.h"
+#include "analysis/python.h"
 #include "analysis/vtable.h"
 #include "base/mem.h"
 #include "base/sort.h"
@@ -58,7 +59,7 @@ static uint32_t type_of_python(const struct namer *n, vaddr type)
 	uint32_t ret = 0;
 
 	str_init(&name);
-	if (vtable_python(n->in->sp, type, &name))
+	if (python_type(n->in->sp, type, &name))
 		ret = types_add(n->types, name.text, TYPE_RUNTIME, 0, type);
 	str_fini(&name);
 	return ret;

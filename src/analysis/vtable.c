@@ -9,8 +9,6 @@
 
 enum {
 	NAME_MAX_LEN = 4095,	/* of a mangled name */
-	PYTHON_NAME = 200,
-	PYTHON_TP_NAME = 24,	/* offset in struct _typeobject */
 };
 
 /* ---- C++ ---- */
@@ -185,32 +183,5 @@ bool vtable_symbol(struct symbols *symbols, vaddr word, struct str *ret)
 	if (word != symbol.start)
 		str_printf(ret, "+%" PRIu64, word - symbol.start);
 	str_adds(ret, ", ...}");
-	return true;
-}
-
-/* ---- CPython ---- */
-
-static bool is_identifier(const char *name)
-{
-	if (!isalpha((unsigned char)*name) && *name != '_')
-		return false;
-	while (isalnum((unsigned char)*name) || *name == '_' || *name == '.')
-		name++;
-	return !*name;
-}
-
-bool vtable_python(struct space *sp, vaddr type, struct str *ret)
-{
-	char text[PYTHON_NAME + 1];
-	uint64_t meta, own, name;
-
-	if (sp->word != 8 || type & 7 || !space_word(sp, type + 8, &meta) ||
-	    meta & 7 || !space_word(sp, meta + 8, &own) || own != meta ||
-	    !space_word(sp, type + PYTHON_TP_NAME, &name) ||
-	    !space_module(sp, name) ||
-	    !space_string(sp, name, text, PYTHON_NAME) ||
-	    !is_identifier(text))
-		return false;
-	str_printf(ret, "python %s", text);
 	return true;
 }

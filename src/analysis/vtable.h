@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What an object is, by an address that it begins with: the class of a C++
- * object, the symbol that a C structure points to, an interpreter's type.
+ * object, the symbol that a C structure points to.
  *
  * C++ (Itanium ABI, 2.5 and 2.9.4): the first word of an object points into
  * its class's vtable, behind two words: the *offset to top*, which is 0 where
@@ -9,9 +9,6 @@
  * vtable too, and then the address of the class's mangled name.  Its class is
  * one of three of the library, and *its* type_info says so: that closes the
  * circle without any symbol.
- *
- * CPython (object.h, 3.6 to 3.12, without --disable-gil): a reference count,
- * then the address of a type object, whose own type's type is itself.
  */
 #ifndef ANALYSIS_VTABLE_H
 #define ANALYSIS_VTABLE_H
@@ -38,8 +35,5 @@ enum type_known vtable_mangled(struct space *sp, struct symbols *symbols,
  * as "{&close_session, ...}".
  */
 bool vtable_symbol(struct symbols *symbols, vaddr word, struct str *ret);
-
-/* "python str", of the type object at an address. */
-bool vtable_python(struct space *sp, vaddr type, struct str *ret);
 
 #endif

@@ -121,4 +121,18 @@ none() {
 	jq -e '[.allocators[].name] == ["glibc"]' report.json
 }
 ok "PYTHONMALLOC=malloc: no arenas" none
+
+# classes [VARIABLE]: of a program's own classes there are as many as it says.
+classes() {
+	make_core core env "$@" "$(command -v python3)" \
+		"$SRC/tests/truth/python_classes.py" || return 1
+	"$HEAPCORE" analyze -q --json --only=types --rows=4000 core \
+		>report.json || return 1
+	jq -r '.types[] | select(.name | startswith("python __main__")) |
+		"said \(.name | sub("python "; "")) \(.blocks)"' report.json |
+		sort >found
+	grep '^said' dump.log | sort | diff - found
+}
+ok "instances of a program's classes" classes
+ok "PYTHONMALLOC=malloc: the same" classes PYTHONMALLOC=malloc
 finish
