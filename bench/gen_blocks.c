@@ -5,7 +5,8 @@
  * Usage: gen_blocks [MEGABYTES [PERCENT [pause]]]: that much heap [1100], of
  * whose blocks so many percent are freed again [15].  The blocks hang in one
  * list, as they would in a program; every eighth byte of them is written.
- * What is freed last stays in the thread's cache and in fastbins.
+ * What is freed last stays in the thread's cache and in fastbins.  The second
+ * line of stderr is the address of a block in the middle of the list.
  */
 #include <malloc.h>
 #include <stdint.h>
@@ -63,6 +64,15 @@ static uint64_t thin(unsigned percent)
 	return n;
 }
 
+static struct node *middle(uint64_t n)
+{
+	struct node *at = all;
+
+	while (n-- && at->next)
+		at = at->next;
+	return at;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t want = (argc > 1 ? strtoull(argv[1], NULL, 10) : 1100) << 20;
@@ -86,6 +96,7 @@ int main(int argc, char **argv)
 	fprintf(stderr, "%llu blocks, %llu of them freed, %llu bytes\n",
 		(unsigned long long)n, (unsigned long long)freed,
 		(unsigned long long)((char *)sbrk(0) - start));
+	fprintf(stderr, "%p\n", (void *)middle(n / 2));
 	if (argc > 3)
 		for (;;)
 			pause();

@@ -7,7 +7,7 @@
  * in five of these with a partner in a ring of two.  Every byte is written.
  * The first line of stderr is the truth: "9500000 blocks, 475000 lost:
  * 380000 direct, 95000 in 47500 rings, 50000000 bytes".  Bytes are those of
- * chunks.
+ * chunks.  The second one is the address of a block in a ring.
  */
 #include <malloc.h>
 #include <stdint.h>
@@ -27,6 +27,7 @@ struct node {
 struct node **table;		/* the only way to the blocks */
 static uint64_t state = 88172645463325252;
 static uint64_t n_blocks, direct, in_rings, lost_bytes;
+static uint32_t ring[2];	/* halves of the address of one in a ring */
 
 static uint64_t rnd(uint64_t below)
 {
@@ -61,6 +62,8 @@ static void lose(struct node *n)
 	n->next->next = n;
 	lost_bytes += malloc_usable_size(n->next) + 8;
 	in_rings += 2;
+	ring[0] = (uint32_t)((uint64_t)(uintptr_t)n >> 32);
+	ring[1] = (uint32_t)(uintptr_t)n;
 }
 
 static void keep(struct node *n, uint64_t slot)
@@ -116,5 +119,7 @@ int main(int argc, char **argv)
 		(unsigned long long)direct, (unsigned long long)in_rings,
 		(unsigned long long)in_rings / 2,
 		(unsigned long long)lost_bytes);
+	/* Its address is nowhere in one piece, or it would not be lost. */
+	fprintf(stderr, "0x%x%08x\n", ring[0], ring[1]);
 	abort();
 }

@@ -488,8 +488,8 @@ void spread_objects(struct spread *s, const struct heap *h)
 		    !space_word(s->sp, b.addr, &word))
 			continue;
 		type = class_of(s, word);
-		block = index_find(s->ix, b.addr);
-		if (!type || !block || s->blocks[block].fit >= FIT_EXACT ||
+		block = type ? index_find(s->ix, b.addr) : 0;
+		if (!block || s->blocks[block].fit >= FIT_EXACT ||
 		    dwarf_type_size(s->t, type) > b.usable)
 			continue;
 		claim(s, &(struct claim){ .value = b.addr, .type = type,

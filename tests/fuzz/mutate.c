@@ -278,6 +278,7 @@ static unsigned run_victim(const struct victim *v, uint64_t first, uint64_t n,
 			i = report->number + 1;
 		}
 	}
+	printf("bar: mutated: %" PRIu64 ", %u failed\n", i - first, failures);
 	printf("# %s: %" PRIu64 " mutations, a heap in %" PRIu64
 	       ", slowest %.2f s (%" PRIu64 "), at most %" PRIu64 " MB\n",
 	       v->path, i - first, report->found,

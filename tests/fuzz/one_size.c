@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	remember();
 	for (unsigned i = 0; i < PLACES; i++)
 		worst = max_u64(worst, try_place(i));
-	printf("# worst: %" PRIu64 " of %zu blocks\n", worst, n_known);
+	printf("bar: damage: %" PRIu64 " of %zu blocks\n", worst, n_known);
 	printf("%sok 1 - one overwritten size\n1..1\n",
 	       worst > most ? "not " : "");
 	return worst > most;
