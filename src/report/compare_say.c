@@ -116,6 +116,27 @@ static size_t find_most(const struct compare *c, enum compare_list list,
 	return best;
 }
 
+/* Whose blocks these are, if there are blocks of several: " of pymalloc". */
+static void add_allocator(struct str *s, const struct compare *c, size_t pair)
+{
+	const struct table *t, *other;
+	const struct cell *is = compare_label(c, COMPARE_CLASSES, pair,
+					      CLASSES_ALLOCATOR, &t);
+
+	for (size_t i = 0; is->known && i < c->n_pairs[COMPARE_CLASSES]; i++) {
+		const struct cell *x = compare_label(c, COMPARE_CLASSES, i,
+						     CLASSES_ALLOCATOR, &other);
+
+		if (!x->known || (x->text.len == is->text.len &&
+				  !memcmp(table_text(other, x),
+					  table_text(t, is), x->text.len)))
+			continue;
+		str_adds(s, " of ");
+		str_add_escaped(s, table_text(t, is), is->text.len);
+		return;
+	}
+}
+
 /*
  * "9876543 more blocks of 112 bytes".  Blocks of a range of sizes may have
  * grown without becoming more: then their number says nothing.
@@ -133,6 +154,7 @@ static void add_blocks(struct str *s, const struct compare *c, size_t pair,
 	else
 		str_adds(s, "blocks of ");
 	compare_size_text(c, pair, s);
+	add_allocator(s, c, pair);
 }
 
 /* A part of change, as "1.10G of it"; more than all of it is none of it. */

@@ -241,7 +241,9 @@ limited() {
 	"$HEAPCORE" replay t.trace >out 2>err || [ $? = 3 ] || return
 	grep -q ', INCOMPLETE' out && grep -q 'ended before the program' err &&
 	"$HEAPCORE" trace verify t.trace >out &&
-	grep -q 'whole, but recording ended early: at the limit, 524288' out
+	grep -q 'whole, but recording ended early: at the limit, 524288' out &&
+	"$HEAPCORE" trace dump --stacks t.trace | grep '^stack' >stacks &&
+	[ -s stacks ] && ! sort stacks | uniq -d | grep .
 }
 ok "--max stops the recording, not the program" limited
 
@@ -253,10 +255,7 @@ confined() {
 		grep -q 'confined itself with seccomp' err &&
 		"$HEAPCORE" trace verify t.trace || return
 	done
-	"$HEAPCORE" trace info t.trace | grep 'confined itself' || return
-	# And of 200,000 events, each stack is printed once.
-	"$HEAPCORE" trace dump --stacks t.trace | grep '^stack' >stacks
-	[ -s stacks ] && ! sort stacks | uniq -d | grep .
+	"$HEAPCORE" trace info t.trace | grep 'confined itself'
 }
 ok "a program that gives up system calls lives" confined
 

@@ -19,6 +19,7 @@ struct given {
 	uint64_t blocks;	/* of 112 bytes, part of used */
 	const char *arenas;	/* in place of the one that follows */
 	const char *more;	/* further keys, with their comma */
+	bool several;		/* each class is of another allocator */
 };
 
 static void make_json(struct str *s, const struct given *g)
@@ -54,13 +55,15 @@ static void make_json(struct str *s, const struct given *g)
 			   ", \"trimmable_bytes\": %" PRIu64
 			   ", \"used_blocks\": 1 }", g->mapped, g->used,
 			   g->free, g->trimmable);
-	str_printf(s, " ],\n \"classes\": [ { \"min_bytes\": 112, "
+	str_printf(s, " ],\n \"classes\": [ { %s\"min_bytes\": 112, "
 		   "\"max_bytes\": 112, \"used_bytes\": %" PRIu64
 		   ", \"used_blocks\": %" PRIu64 ", \"free_bytes\": 0, "
-		   "\"free_blocks\": 0 }, { \"min_bytes\": 65536, "
+		   "\"free_blocks\": 0 }, { %s\"min_bytes\": 65536, "
 		   "\"max_bytes\": 131071, \"used_bytes\": %" PRIu64
 		   ", \"used_blocks\": 1, \"free_bytes\": %" PRIu64
-		   ", \"free_blocks\": 1 } ]%s\n}\n", small, g->blocks,
+		   ", \"free_blocks\": 1 } ]%s\n}\n",
+		   g->several ? "\"allocator\": \"zend\", " : "", small,
+		   g->blocks, g->several ? "\"allocator\": \"glibc\", " : "",
 		   g->used - small, g->free, g->more ? g->more : "");
 }
 
@@ -246,6 +249,20 @@ TEST(small_changes_beside_large_ones_are_not_spoken_of)
 	new.mapped += MIB;
 	check_said(&new, "anonymous: 512M more is in other anonymous "
 		   "mappings, which no known allocator owns.");
+}
+
+TEST(of_several_allocators_the_one_is_named)
+{
+	struct given old = base, new = base;
+	char *got;
+
+	old.several = new.several = true;
+	new.blocks += 100000;
+	new.used += 100000 * 112;
+	got = sentences(&old, &new);
+	CHECK_STR(got, "used: 10.7M more is in use (+5.3%): all of it in "
+		  "100000 more blocks of 112 bytes of zend.");
+	free(got);
 }
 
 TEST(as_much_as_before_in_other_sizes)
