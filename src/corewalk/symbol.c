@@ -17,6 +17,7 @@ enum {
 	MAX_SYMBOLS = 1 << 24,
 	MAX_FILES = 2,		/* the file itself and its debug file */
 	NO_SIZE_REACH = 4096,
+	SYMBOL_32 = 16, SYMBOL_64 = 24,	/* bytes of one */
 };
 
 struct entry {
@@ -125,21 +126,24 @@ static void add_symbol(struct table *t, const struct elf *elf,
 		};
 }
 
+/* left: symbols that the file has bytes for; sections can overlap. */
 static void read_section(struct table *t, const struct elf *elf,
-			 const struct section *symbols)
+			 const struct section *symbols, uint64_t *left)
 {
-	uint64_t step = elf->is64 ? 24 : 16;
+	uint64_t step = elf->is64 ? SYMBOL_64 : SYMBOL_32;
 	struct section names;
 
 	if (!section_at(elf, symbols->link, &names))
 		return;
-	for (uint64_t at = 0; at + step <= symbols->size; at += step)
+	for (uint64_t at = 0; at + step <= symbols->size && *left;
+	     at += step, --*left)
 		add_symbol(t, elf, elf->data + symbols->offset + at, &names);
 }
 
 static void read_image(struct symbols *s, struct table *t,
 		       const struct module *m, const void *data, uint64_t size)
 {
+	uint64_t left = size / SYMBOL_32;
 	struct section section;
 	struct elf elf;
 
@@ -150,7 +154,7 @@ static void read_image(struct symbols *s, struct table *t,
 		if (section_at(&elf, i, &section) &&
 		    (section.type == SHT_SYMTAB ||
 		     section.type == SHT_DYNSYM))
-			read_section(t, &elf, &section);
+			read_section(t, &elf, &section, &left);
 }
 
 static void read_file(struct symbols *s, struct table *t,
