@@ -5,7 +5,7 @@
 srcdir := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION = 0.1.0
 
-BASE = err mem str num rand temp file demangle progress confine
+BASE = err mem map str num rand temp file demangle progress confine
 COREWALK = elf space pages own module symbol inflate debug_unpack debug lines \
 	cfi_read cfi_run cfi_expr cfi unwind \
 	dwarf_names dwarf_index dwarf_types dwarf_classes dwarf_locals module_file \

@@ -33,14 +33,14 @@ uint32_t class_of(struct spread *s, uint64_t word)
 
 	if (!word || word & (s->sp->word - 1) || !space_module(s->sp, word))
 		return 0;
-	type = dwarf_map_get(&s->classes, word);
+	type = map_get(&s->classes, word);
 	if (type)
 		return type - 1;
 	str_init(&name);
 	type = vtable_mangled(s->sp, s->symbols, word, &name) !=
 	       TYPE_UNKNOWN ? dwarf_find_class(s->t, name.text) : 0;
 	str_fini(&name);
-	dwarf_map_put(&s->classes, word, type + 1);
+	map_put(&s->classes, word, type + 1);
 	return type;
 }
 
@@ -206,11 +206,11 @@ static void follow_inside(struct spread *s, const struct claim *c,
 
 	if (s->blocks[p->number].fit >= FIT_LOOSE ||
 	    s->inside.n >= MAX_INSIDE || !key ||
-	    dwarf_map_get(&s->inside, key) ||
+	    map_get(&s->inside, key) ||
 	    dwarf_type_size(s->t, c->type) > p->usable - p->off ||
 	    !is_alive(s, c->value, c->type))
 		return;
-	dwarf_map_put(&s->inside, key, 1);
+	map_put(&s->inside, key, 1);
 	enqueue(s, c->value, c->type, 1, beyond(c->known));
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analysis/php_names.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
@@ -12,9 +13,7 @@ enum { MAX_PLACES = 1 << 20, ALL_OTHERS = 1 };
 
 struct places {
 	uint64_t *of;			/* owned: place by node */
-	uint64_t *keys;			/* owned: hash table of places */
-	struct php_array_row *rows;	/* owned: the same */
-	size_t n, n_slots;
+	struct map rows;		/* rows + 1 by place */
 };
 
 static uint64_t mix(uint64_t place, uint64_t step)
@@ -67,39 +66,24 @@ static void find_places(struct places *p, struct php_graph *g)
 	}
 }
 
-static struct php_array_row *row_of(struct places *p, uint64_t key)
+static struct php_array_row *row_of(struct php_request *r, struct places *p,
+				    uint64_t key)
 {
-	size_t i;
+	uint32_t *row = map_at(&p->rows, p->rows.n < MAX_PLACES ||
+			       map_get(&p->rows, key) ? key : ALL_OTHERS);
 
-	if ((p->n + 1) * 2 > p->n_slots) {
-		struct places old = *p;
-
-		p->n_slots = old.n_slots ? old.n_slots * 2 : 256;
-		p->keys = mem_zalloc(p->n_slots * sizeof(*p->keys));
-		p->rows = mem_zalloc(p->n_slots * sizeof(*p->rows));
-		p->n = 0;
-		for (i = 0; i < old.n_slots; i++)
-			if (old.keys[i])
-				*row_of(p, old.keys[i]) = old.rows[i];
-		free(old.keys);
-		free(old.rows);
+	if (!*row) {
+		MEM_PUSH(r->arrays, r->n_arrays, r->cap_arrays) =
+			(struct php_array_row){ 0 };
+		*row = (uint32_t)r->n_arrays;
 	}
-	i = (size_t)key & (p->n_slots - 1);
-	while (p->keys[i] && p->keys[i] != key)
-		i = (i + 1) & (p->n_slots - 1);
-	if (!p->keys[i] && p->n >= MAX_PLACES && key != ALL_OTHERS)
-		return row_of(p, ALL_OTHERS);
-	if (!p->keys[i]) {
-		p->keys[i] = key;
-		p->n++;
-	}
-	return &p->rows[i];
+	return &r->arrays[*row - 1];
 }
 
-static void add_array(struct places *p, struct php_graph *g, uint32_t node,
-		      uint64_t holds)
+static void add_array(struct php_request *r, struct places *p,
+		      struct php_graph *g, uint32_t node, uint64_t holds)
 {
-	struct php_array_row *row = row_of(p, p->of[node]);
+	struct php_array_row *row = row_of(r, p, p->of[node]);
 	struct php_table t;
 
 	if (!row->arrays++) {
@@ -145,14 +129,9 @@ void php_arrays(struct php_request *r, struct php_graph *g,
 	find_places(&p, g);
 	for (uint32_t i = 1; i < g->n; i++)
 		if (g->nodes[i].kind == PHP_KIND_ARRAY && g->nodes[i].bytes)
-			add_array(&p, g, i, holds[i]);
-	for (size_t i = 0; i < p.n_slots; i++)
-		if (p.keys[i])
-			MEM_PUSH(r->arrays, r->n_arrays, r->cap_arrays) =
-				p.rows[i];
+			add_array(r, &p, g, i, holds[i]);
 	free(p.of);
-	free(p.keys);
-	free(p.rows);
+	map_fini(&p.rows);
 	if (!r->n_arrays)
 		return;
 	SORT(r->arrays, r->n_arrays, compare_rows);

@@ -11,6 +11,7 @@
 #include "analysis/php_names.h"
 #include "analysis/php_roots.h"
 #include "analysis/php_strings.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "corewalk/zend.h"
@@ -163,33 +164,21 @@ static void held_fini(struct held *held)
 
 /* By class entry: rows that are being added up. */
 struct classes {
-	struct php_class_row *rows;	/* owned; hash table by entry */
-	size_t n, n_slots;
+	struct php_class_row *rows;	/* owned */
+	size_t n, cap;
+	struct map by_entry;		/* rows + 1 */
 };
 
 static struct php_class_row *class_row(struct classes *c, vaddr entry)
 {
-	size_t i;
+	uint32_t *row = map_at(&c->by_entry, entry);
 
-	if ((c->n + 1) * 2 > c->n_slots) {
-		struct classes old = *c;
-
-		c->n_slots = old.n_slots ? old.n_slots * 2 : 64;
-		c->rows = mem_zalloc(c->n_slots * sizeof(*c->rows));
-		c->n = 0;
-		for (i = 0; i < old.n_slots; i++)
-			if (old.rows[i].entry)
-				*class_row(c, old.rows[i].entry) = old.rows[i];
-		free(old.rows);
+	if (!*row) {
+		MEM_PUSH(c->rows, c->n, c->cap) =
+			(struct php_class_row){ .entry = entry };
+		*row = (uint32_t)c->n;
 	}
-	i = (size_t)(entry >> 4) * 0x9e3779b1 & (c->n_slots - 1);
-	while (c->rows[i].entry && c->rows[i].entry != entry)
-		i = (i + 1) & (c->n_slots - 1);
-	if (!c->rows[i].entry) {
-		c->rows[i].entry = entry;
-		c->n++;
-	}
-	return &c->rows[i];
+	return &c->rows[*row - 1];
 }
 
 static vaddr class_of(struct php_graph *g, uint32_t node)
@@ -242,16 +231,14 @@ static int compare_classes(const void *a, const void *b)
 }
 
 static void finish_classes(struct php_graph *g, struct classes *c,
-			   struct php_class_row **rows, size_t *n, size_t *cap)
+			   struct php_class_row **rows, size_t *n)
 {
-	for (size_t i = 0; i < c->n_slots; i++)
-		if (c->rows[i].entry) {
-			c->rows[i].name = take_name(g, c->rows[i].entry);
-			MEM_PUSH(*rows, *n, *cap) = c->rows[i];
-		}
-	free(c->rows);
-	if (*n)
-		SORT(*rows, *n, compare_classes);
+	for (size_t i = 0; i < c->n; i++)
+		c->rows[i].name = take_name(g, c->rows[i].entry);
+	SORT(c->rows, c->n, compare_classes);
+	*rows = c->rows;
+	*n = c->n;
+	map_fini(&c->by_entry);
 }
 
 static unsigned told_as(struct php_graph *g, uint32_t node, vaddr class)
@@ -298,8 +285,8 @@ static void count_nodes(struct php_request *r, struct php_graph *g,
 		all_blocks += (unsigned)__builtin_popcountll(g->mine[i / 64]);
 	r->told[PHP_KIND_NONE].bytes = r->walked - claimed;
 	r->told[PHP_KIND_NONE].blocks = all_blocks - blocks;
-	finish_classes(g, &all, &r->classes, &r->n_classes, &r->cap_classes);
-	finish_classes(g, &lost, &r->garbage, &r->n_garbage, &r->cap_garbage);
+	finish_classes(g, &all, &r->classes, &r->n_classes);
+	finish_classes(g, &lost, &r->garbage, &r->n_garbage);
 }
 
 static char *root_name(struct php_graph *g, const struct php_root *root)

@@ -75,7 +75,7 @@ struct php_request {
 	struct php_call *calls;	/* owned; the innermost one first */
 	size_t n_calls, cap_calls, n_running;
 	struct php_class_row *classes;	/* owned; most bytes first */
-	size_t n_classes, cap_classes;
+	size_t n_classes;
 	struct php_array_row *arrays;	/* owned; what holds most first */
 	size_t n_arrays, cap_arrays;
 	struct php_holder_row *holders;	/* owned; the same */
@@ -85,7 +85,7 @@ struct php_request {
 	struct tally repeated;	/* strings with an equal one, all of them */
 	uint64_t saved;		/* if each were there once */
 	struct php_class_row *garbage;	/* owned */
-	size_t n_garbage, cap_garbage;
+	size_t n_garbage;
 	struct tally lost;	/* garbage with all that it holds */
 	uint64_t lost_objects;
 	/* Of the collector of cycles. */

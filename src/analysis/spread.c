@@ -63,8 +63,8 @@ void spread_fini(struct spread *s)
 	mem_unmap(s->blocks, (size_t)s->ix->n * sizeof(*s->blocks));
 	free(s->queue);
 	free(s->pending);
-	dwarf_map_fini(&s->inside);
-	dwarf_map_fini(&s->classes);
+	map_fini(&s->inside);
+	map_fini(&s->classes);
 	fields_fini(&s->fields);
 }
 

@@ -80,8 +80,8 @@ struct spread {
 	size_t head, n_queue, cap_queue;
 	struct pending *pending;	/* owned: a ring of pointers */
 	size_t first_pending, n_pending;
-	struct dwarf_map inside;	/* regions that start inside blocks */
-	struct dwarf_map classes;	/* first words to types + 1 */
+	struct map inside;	/* regions that start inside blocks */
+	struct map classes;	/* first words to types + 1 */
 	uint64_t steps;		/* that are left */
 
 	bool exhausted;		/* no step was left */

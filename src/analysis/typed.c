@@ -196,14 +196,14 @@ void typed_fini(struct typed *ty)
 
 /* A block's type and how it is known, to a number of the table of types. */
 static uint32_t number_of(struct typed *ty, struct types *types,
-			  struct dwarf_map *numbers, uint32_t block)
+			  struct map *numbers, uint32_t block)
 {
 	uint32_t type = ty->spread.blocks[block].type, number;
 	uint8_t known = ty->spread.blocks[block].known;
 	uint64_t key = ((uint64_t)type << 8 | known) + 1;
 	struct str name;
 
-	number = dwarf_map_get(numbers, key);
+	number = map_get(numbers, key);
 	if (number)
 		return number;
 	str_init(&name);
@@ -212,19 +212,19 @@ static uint32_t number_of(struct typed *ty, struct types *types,
 			   type & SPREAD_ARRAY ? 0 :
 			   dwarf_type_size(&ty->t, type), 0);
 	str_fini(&name);
-	dwarf_map_put(numbers, key, number);
+	map_put(numbers, key, number);
 	return number;
 }
 
 void typed_name(struct types *types, const struct census_input *in)
 {
 	struct typed *ty = in->typed;
-	struct dwarf_map numbers = { 0 };
+	struct map numbers = { 0 };
 
 	if (!ty || !ty->any)
 		return;
 	for (uint32_t i = 1; i < types->n_blocks; i++)
 		if (ty->spread.blocks[i].fit)
 			types_set(types, i, number_of(ty, types, &numbers, i));
-	dwarf_map_fini(&numbers);
+	map_fini(&numbers);
 }

@@ -90,8 +90,8 @@ static void note_class(struct dwarf_types *t, uint32_t name, Dwarf_Die *die)
 		if (n) {
 			uint64_t key = hash_of(part, n);
 
-			if (!dwarf_map_get(&t->classes, key))
-				dwarf_map_put(&t->classes, key, name);
+			if (!map_get(&t->classes, key))
+				map_put(&t->classes, key, name);
 			return;
 		}
 		if (dwarf_siblingof(&child, &next) ||
@@ -153,7 +153,7 @@ uint32_t dwarf_find_class(struct dwarf_types *t, const char *mangled)
 		mangled++;
 		n -= 2;
 	}
-	name = dwarf_map_get(&t->classes, hash_of(mangled, n));
+	name = map_get(&t->classes, hash_of(mangled, n));
 	if (name && dwarf_die_addr_die(t->files[t->names[name].file].dw,
 				       t->names[name].die, &die))
 		return dwarf_type_of_entry(t, &die);

@@ -62,7 +62,7 @@ static uint32_t scope_of(struct pass *p, Dwarf_Die *die, uint32_t scope)
 	if (!dwarf_attr(die, DW_AT_specification, &at) ||
 	    !dwarf_formref_die(&at, &spec))
 		return scope;
-	name = dwarf_map_get(&p->t->entries, dwarf_key(spec.addr));
+	name = map_get(&p->t->entries, dwarf_key(spec.addr));
 	return name ? p->t->names[name].scope : scope;
 }
 
@@ -112,7 +112,7 @@ static uint32_t note_name(struct pass *p, Dwarf_Die *die, uint32_t scope,
 	name = dwarf_name_add(t, scope, text);
 	if (!name)
 		return 0;
-	dwarf_map_put(&t->entries, dwarf_key(die->addr), name);
+	map_put(&t->entries, dwarf_key(die->addr), name);
 	if (defines && (!t->names[name].die ||
 			(t->names[name].alias && !alias))) {
 		t->names[name].die = die->addr;

@@ -7,59 +7,6 @@
 
 enum { SLOTS_MIN = 1024, MAX_NAMES = 1 << 26 };
 
-/* ---- a table of words ---- */
-
-static size_t place_of(const struct dwarf_map *m, uint64_t key)
-{
-	size_t at = (key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (m->cap - 1);
-
-	while (m->keys[at] && m->keys[at] != key)
-		at = (at + 1) & (m->cap - 1);
-	return at;
-}
-
-uint32_t dwarf_map_get(const struct dwarf_map *m, uint64_t key)
-{
-	return m->cap ? m->values[place_of(m, key)] : 0;
-}
-
-static void grow_map(struct dwarf_map *m)
-{
-	struct dwarf_map old = *m;
-
-	m->cap = old.cap ? 2 * old.cap : SLOTS_MIN;
-	m->keys = mem_zalloc(m->cap * sizeof(*m->keys));
-	m->values = mem_zalloc(m->cap * sizeof(*m->values));
-	for (size_t i = 0; i < old.cap; i++) {
-		size_t at;
-
-		if (!old.keys[i])
-			continue;
-		at = place_of(m, old.keys[i]);
-		m->keys[at] = old.keys[i];
-		m->values[at] = old.values[i];
-	}
-	dwarf_map_fini(&old);
-}
-
-void dwarf_map_put(struct dwarf_map *m, uint64_t key, uint32_t value)
-{
-	size_t at;
-
-	if (m->n * 2 >= m->cap)
-		grow_map(m);
-	at = place_of(m, key);
-	m->n += !m->keys[at];
-	m->keys[at] = key;
-	m->values[at] = value;
-}
-
-void dwarf_map_fini(struct dwarf_map *m)
-{
-	free(m->keys);
-	free(m->values);
-}
-
 /* ---- names ---- */
 
 /*

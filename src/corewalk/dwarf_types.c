@@ -21,10 +21,10 @@ void dwarf_types_init(struct dwarf_types *t)
 void dwarf_types_fini(struct dwarf_types *t)
 {
 	dwarf_names_fini(t);
-	dwarf_map_fini(&t->entries);
-	dwarf_map_fini(&t->known);
-	dwarf_map_fini(&t->derived);
-	dwarf_map_fini(&t->classes);
+	map_fini(&t->entries);
+	map_fini(&t->known);
+	map_fini(&t->derived);
+	map_fini(&t->classes);
 	free(t->types);
 	free(t->members);
 	free(t->args);
@@ -79,14 +79,14 @@ static uint32_t derive(struct dwarf_types *t, enum dtype_kind kind,
 {
 	uint64_t key = (uint64_t)(kind == DTYPE_ARRAY ? 3 : 2) << 62 |
 		       (uint64_t)target << 34 | (n & (MAX_ELEMENTS * 4 - 1));
-	uint32_t type = dwarf_map_get(&t->derived, key);
+	uint32_t type = map_get(&t->derived, key);
 
 	if (type)
 		return type;
 	type = new_type(t, &(struct dtype){
 		.kind = kind, .target = target, .n = n, .size = size,
 		.flags = DTYPE_LOADED });
-	dwarf_map_put(&t->derived, key, type);
+	map_put(&t->derived, key, type);
 	return type;
 }
 
@@ -177,7 +177,7 @@ static uint32_t make_scalar(struct dwarf_types *t, Dwarf_Die *die)
 	struct dtype type = { .kind = DTYPE_SCALAR, .flags = DTYPE_LOADED };
 	const char *text = dwarf_diename(die);
 	uint64_t encoding = 0;
-	uint32_t name = dwarf_map_get(&t->entries, dwarf_key(die->addr));
+	uint32_t name = map_get(&t->entries, dwarf_key(die->addr));
 
 	constant(die, DW_AT_byte_size, &type.size);
 	constant(die, DW_AT_encoding, &encoding);
@@ -225,7 +225,7 @@ static uint32_t make_aggregate(struct dwarf_types *t, Dwarf_Die *die,
 							    : DTYPE_STRUCT,
 		.die = *die,
 	};
-	uint32_t name = dwarf_map_get(&t->entries, dwarf_key(die->addr));
+	uint32_t name = map_get(&t->entries, dwarf_key(die->addr));
 
 	/* A stub for what a type unit defines may be nothing else. */
 	if (flag(die, DW_AT_declaration) ||
@@ -296,7 +296,7 @@ static bool peel(Dwarf_Die *die, const char **ret_alias)
 
 uint32_t dwarf_type_of_entry(struct dwarf_types *t, const Dwarf_Die *entry)
 {
-	uint32_t type = dwarf_map_get(&t->known, dwarf_key(entry->addr));
+	uint32_t type = map_get(&t->known, dwarf_key(entry->addr));
 	const char *alias = NULL;
 	Dwarf_Die die = *entry;
 
@@ -308,14 +308,14 @@ uint32_t dwarf_type_of_entry(struct dwarf_types *t, const Dwarf_Die *entry)
 	}
 	t->depth++;
 	if (peel(&die, &alias)) {
-		type = dwarf_map_get(&t->known, dwarf_key(die.addr));
+		type = map_get(&t->known, dwarf_key(die.addr));
 		type = type ? type - 1 : make(t, &die, alias);
 	}
 	t->depth--;
 	/* What was cut off for its depth is not known for good. */
 	if (type || !t->depth) {
-		dwarf_map_put(&t->known, dwarf_key(entry->addr), type + 1);
-		dwarf_map_put(&t->known, dwarf_key(die.addr), type + 1);
+		map_put(&t->known, dwarf_key(entry->addr), type + 1);
+		map_put(&t->known, dwarf_key(die.addr), type + 1);
 	}
 	return type;
 }

@@ -26,6 +26,7 @@
 
 #include <elfutils/libdw.h>
 
+#include "base/map.h"
 #include "base/str.h"
 #include "base/types.h"
 
@@ -105,17 +106,6 @@ struct dwarf_file {
 	uint32_t module;
 };
 
-struct dwarf_map {
-	uint64_t *keys;		/* owned */
-	uint32_t *values;	/* owned */
-	size_t n, cap;
-};
-
-/* From words to numbers.  0 if key is not there; key is not 0. */
-uint32_t dwarf_map_get(const struct dwarf_map *m, uint64_t key);
-void dwarf_map_put(struct dwarf_map *m, uint64_t key, uint32_t value);
-void dwarf_map_fini(struct dwarf_map *m);
-
 struct dwarf_types {
 	struct dtype *types;	/* owned; 0 is none */
 	size_t n_types, cap_types;
@@ -131,11 +121,11 @@ struct dwarf_types {
 	size_t n_names, cap_names;
 	uint32_t *slots;	/* owned: hash table of names */
 	size_t n_slots;
-	struct dwarf_map entries;	/* aggregates' entries to names */
-	struct dwarf_map known;		/* entries to types */
-	struct dwarf_map classes;	/* hashes of mangled names to names */
+	struct map entries;	/* aggregates' entries to names */
+	struct map known;		/* entries to types */
+	struct map classes;	/* hashes of mangled names to names */
 	bool classes_known;
-	struct dwarf_map derived;	/* pointers and arrays, by target */
+	struct map derived;	/* pointers and arrays, by target */
 	uint64_t n_entries;	/* visited */
 	uint64_t budget;	/* entries still to be visited */
 	uint64_t n_skipped;	/* left out: a bound, a broken entry */

@@ -469,19 +469,14 @@ static void assign_arenas(struct glibc *g)
 
 static void register_tcache(struct glibc *g, struct glibc_tcache *tc)
 {
-	struct heap *h = g->heap;
 	vaddr chunk = tc->mem - 2 * g->W;
 	struct heap_extent *x = glibc_extent(g, chunk);
 
 	if (x)
 		extent_set_state(x, chunk, BLOCK_OVERHEAD);
-	tc->id = (uint32_t)h->n_caches;
-	MEM_PUSH(h->caches, h->n_caches, h->cap_caches) =
-		(struct thread_cache){
-			.addr = tc->mem, .allocator = g->allocator,
-			.tid = tc->tid,
-			.arena = x ? x->arena : g->arenas[0].id,
-		};
+	tc->id = heap_add_cache(g->heap, &(struct thread_cache){
+		.addr = tc->mem, .allocator = g->allocator, .tid = tc->tid,
+		.arena = x ? x->arena : g->arenas[0].id });
 }
 
 void glibc_settle_tcaches(struct glibc *g)
@@ -557,17 +552,6 @@ bool glibc_mark(struct glibc *g, const struct glibc_member *m)
 	return true;
 }
 
-static void mark_cached(struct glibc *g, struct glibc_tcache *tc, vaddr chunk,
-			unsigned bin, uint64_t size)
-{
-	struct heap *h = g->heap;
-
-	MEM_PUSH(h->cached, h->n_cached, h->cap_cached) =
-		(struct cached){ .start = chunk, .cache = tc->id, .bin = bin };
-	h->caches[tc->id].blocks++;
-	h->caches[tc->id].bytes += size;
-}
-
 /* Returns how many members the list should have had and did not. */
 static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 				unsigned bin)
@@ -599,7 +583,7 @@ static unsigned mark_tcache_bin(struct glibc *g, struct glibc_tcache *tc,
 		    !space_word(g->sp, entry - g->W, &word))
 			break;
 		size = word & ~(uint64_t)CHUNK_FLAGS;
-		mark_cached(g, tc, m.chunk, bin, size);
+		heap_add_cached(g->heap, tc->id, m.chunk, bin, size);
 		n++;
 		if (!space_word(g->sp, entry, &word)) {
 			glibc_note_unread(g, &m, entry);
@@ -695,8 +679,8 @@ static void fill_shortage(struct glibc *g, struct shortage *s)
 			continue;
 		extent_set_state(glibc_extent(g, b.start), b.start,
 				 BLOCK_CACHED);
-		mark_cached(g, &g->tcaches[i], b.start, (unsigned)bin,
-			    b.size);
+		heap_add_cached(g->heap, g->tcaches[i].id, b.start,
+				(unsigned)bin, b.size);
 		s->left[i][bin]--;
 		s->by_bin[bin]--;
 		s->total--;

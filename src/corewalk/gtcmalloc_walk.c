@@ -24,6 +24,7 @@ enum {
 };
 
 #define NO_SPAN UINT32_MAX
+#define NO_CACHE UINT32_MAX
 
 struct walk {
 	struct gtcmalloc *t;
@@ -437,13 +438,17 @@ static void walk_spans(struct walk *w)
 	free(index);
 }
 
-/*
- * The objects of a list; how many were free and nowhere else.  One of a
- * thread or of a CPU notes them for its cache.
- */
-static uint64_t take_list(struct walk *w, const struct gtc_list *list,
-			  unsigned class, enum block_state state,
-			  struct thread_cache *cache)
+/* Something that holds free objects by class. */
+struct front {
+	const char *what;
+	vaddr addr;
+	enum block_state state;	/* of what it holds */
+	uint32_t cache;		/* a thread's; else NO_CACHE */
+};
+
+/* The objects of a list; how many were free and nowhere else. */
+static uint64_t take_list(struct walk *w, const struct front *f,
+			  unsigned class, const struct gtc_list *list)
 {
 	vaddr at = list->at, object = at;
 	uint64_t found = 0;
@@ -452,89 +457,69 @@ static uint64_t take_list(struct walk *w, const struct gtc_list *list,
 		if (!list->linked &&
 		    !space_u64(w->sp, at + 8 * found, &object))
 			break;
-		if (!take(w, object, class, state))
+		if (!take(w, object, class, f->state))
 			break;
-		if (cache)
-			MEM_PUSH(w->heap->cached, w->heap->n_cached,
-				 w->heap->cap_cached) = (struct cached){
-				object, (uint32_t)(cache - w->heap->caches),
-				class };
+		if (f->cache != NO_CACHE)
+			heap_add_cached(w->heap, f->cache, object, class,
+					w->t->size[class]);
 		found++;
 		if (list->linked && !space_u64(w->sp, object, &object))
 			break;
 	}
-	if (cache) {
-		cache->blocks += found;
-		cache->bytes += found * w->t->size[class];
-	}
 	return found;
+}
+
+/* A class's list; NULL: what is there can be none. */
+static void walk_front(struct walk *w, const struct front *f, unsigned class,
+		       const struct gtc_list *list)
+{
+	uint64_t want = list ? list->n : UINT32_MAX;
+	uint64_t found = list ? take_list(w, f, class, list) : 0;
+
+	if (found != want)
+		note_list(w, f->what, class, f->addr, found, want);
 }
 
 static void walk_transfer(struct walk *w)
 {
 	const struct gtcmalloc *t = w->t;
+	struct front f = { "the transfer cache", 0, BLOCK_FAST, NO_CACHE };
+	struct gtc_list list;
 
 	for (unsigned c = 1; c < t->n_classes; c++) {
-		struct gtc_list list;
-		uint64_t found = 0;
-
 		if (!t->size[c])
 			continue;
-		if (gtc_transfer_list(t, c, t->used_off, t->slots_off, &list))
-			found = take_list(w, &list, c, BLOCK_FAST, NULL);
-		else
-			list.n = UINT32_MAX;
-		if (found != list.n)
-			note_list(w, "the transfer cache", c,
-				  t->central + (vaddr)c * t->stride, found,
-				  list.n);
+		f.addr = t->central + (vaddr)c * t->stride;
+		walk_front(w, &f, c, gtc_transfer_list(t, c, t->used_off,
+						       t->slots_off, &list) ?
+			   &list : NULL);
 	}
-}
-
-static struct thread_cache *new_cache(struct walk *w, vaddr addr)
-{
-	MEM_PUSH(w->heap->caches, w->heap->n_caches, w->heap->cap_caches) =
-		(struct thread_cache){
-			.addr = addr, .allocator = w->allocator,
-			.arena = w->arena,
-		};
-	return &w->heap->caches[w->heap->n_caches - 1];
 }
 
 static void walk_cache(struct walk *w, vaddr addr)
 {
-	struct thread_cache *cache = new_cache(w, addr);
+	struct front f = { "a thread cache's list", addr, BLOCK_CACHED,
+			   heap_add_cache(w->heap, &(struct thread_cache){
+				.addr = addr, .allocator = w->allocator,
+				.arena = w->arena }) };
+	struct gtc_list list;
 
-	for (unsigned c = 1; c < w->t->n_classes; c++) {
-		struct gtc_list list;
-		uint64_t found = 0;
-
-		if (gtc_cache_list(w->t, addr, c, &list))
-			found = take_list(w, &list, c, BLOCK_CACHED, cache);
-		else
-			list.n = UINT32_MAX;
-		if (found != list.n)
-			note_list(w, "a thread cache's list", c, addr, found,
-				  list.n);
-	}
+	for (unsigned c = 1; c < w->t->n_classes; c++)
+		walk_front(w, &f, c, gtc_cache_list(w->t, addr, c, &list) ?
+			   &list : NULL);
 }
 
 static void walk_slab(struct walk *w, uint32_t cpu)
 {
 	const struct gtcmalloc *t = w->t;
-	vaddr addr = t->slabs + ((vaddr)cpu << t->slab_shift);
+	struct front f = { "a CPU's slab",
+			   t->slabs + ((vaddr)cpu << t->slab_shift),
+			   BLOCK_CACHED, NO_CACHE };
+	struct gtc_list list;
 
-	for (unsigned c = 1; c < t->n_classes; c++) {
-		struct gtc_list list;
-		uint64_t found = 0;
-
-		if (gtc_slab_list(t, cpu, c, &list))
-			found = take_list(w, &list, c, BLOCK_CACHED, NULL);
-		else
-			list.n = UINT32_MAX;
-		if (found != list.n)
-			note_list(w, "a CPU's slab", c, addr, found, list.n);
-	}
+	for (unsigned c = 1; c < t->n_classes; c++)
+		walk_front(w, &f, c, gtc_slab_list(t, cpu, c, &list) ?
+			   &list : NULL);
 }
 
 static void walk_samples(struct walk *w)

@@ -145,6 +145,21 @@ void heap_add_own(struct heap *h, vaddr start, vaddr end)
 			(struct heap_range){ start, end };
 }
 
+uint32_t heap_add_cache(struct heap *h, const struct thread_cache *c)
+{
+	MEM_PUSH(h->caches, h->n_caches, h->cap_caches) = *c;
+	return (uint32_t)(h->n_caches - 1);
+}
+
+void heap_add_cached(struct heap *h, uint32_t cache, vaddr start, uint32_t bin,
+		     uint64_t bytes)
+{
+	MEM_PUSH(h->cached, h->n_cached, h->cap_cached) =
+		(struct cached){ start, cache, bin };
+	h->caches[cache].blocks++;
+	h->caches[cache].bytes += bytes;
+}
+
 struct heap_profile *heap_add_profile(struct heap *h, uint32_t allocator,
 				      enum heap_profile_kind kind)
 {

@@ -338,6 +338,11 @@ static inline void extent_set_state(struct heap_extent *x, vaddr start,
 			x->planes[i + 1][w] &= ~bit;
 }
 
+/* A thread's cache, blocks and bytes 0; its index.  Then what it holds. */
+uint32_t heap_add_cache(struct heap *h, const struct thread_cache *c);
+void heap_add_cached(struct heap *h, uint32_t cache, vaddr start, uint32_t bin,
+		     uint64_t bytes);
+
 /* The pointer is valid until the next call; the caller sets the rate. */
 struct heap_profile *heap_add_profile(struct heap *h, uint32_t allocator,
 				      enum heap_profile_kind kind);

@@ -281,7 +281,6 @@ static void note_cache(struct walk *w, uint32_t cache, unsigned class,
 static void walk_bin(struct walk *w, uint32_t cache, unsigned class,
 		     const struct bin *b)
 {
-	struct thread_cache *c = &w->heap->caches[cache];
 	uint64_t found = 0;
 
 	for (uint64_t i = 0; i < b->n && w->failures < MAX_FAILURES; i++) {
@@ -292,13 +291,10 @@ static void walk_bin(struct walk *w, uint32_t cache, unsigned class,
 			w->failures++;
 			continue;
 		}
-		MEM_PUSH(w->heap->cached, w->heap->n_cached,
-			 w->heap->cap_cached) =
-			(struct cached){ addr, cache, class };
+		heap_add_cached(w->heap, cache, addr, class,
+				w->j->size[class]);
 		found++;
 	}
-	c->blocks += found;
-	c->bytes += found * w->j->size[class];
 	if (found != b->n)
 		note_cache(w, cache, class, found, b->n);
 }
@@ -322,14 +318,11 @@ static void add_stacks(struct walk *w, vaddr addr)
 static void walk_cache(struct walk *w, const struct je_cache *jc)
 {
 	const struct jemalloc *j = w->j;
-	uint32_t cache = (uint32_t)w->heap->n_caches;
+	uint32_t cache = heap_add_cache(w->heap, &(struct thread_cache){
+		.addr = jc->addr, .allocator = w->allocator, .tid = jc->tid,
+		.arena = arena_of(w, 0) });
 	vaddr last = 0;
 
-	MEM_PUSH(w->heap->caches, w->heap->n_caches, w->heap->cap_caches) =
-		(struct thread_cache){
-			.addr = jc->addr, .allocator = w->allocator,
-			.tid = jc->tid, .arena = arena_of(w, 0),
-		};
 	for (unsigned c = 0; c < MAX_BINS && c < j->n_classes; c++) {
 		vaddr at = c < j->n_small ? jc->small + c * JE_BIN_BYTES :
 			jc->large + (c - j->n_small) * JE_BIN_BYTES;

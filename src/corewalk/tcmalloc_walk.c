@@ -324,34 +324,26 @@ static uint32_t cache_thread(struct walk *w, vaddr cache)
 static void walk_list(struct walk *w, unsigned class, uint32_t cache,
 		      vaddr at, uint32_t length)
 {
-	struct thread_cache *c = &w->heap->caches[cache];
 	uint64_t found = 0;
 
 	while (at && found <= (uint64_t)length + 1 &&
 	       take(w, at, class, BLOCK_CACHED)) {
-		MEM_PUSH(w->heap->cached, w->heap->n_cached,
-			 w->heap->cap_cached) =
-			(struct cached){ at, cache, class };
+		heap_add_cached(w->heap, cache, at, class, w->t->size[class]);
 		found++;
 		if (!space_u64(w->sp, at, &at))
 			break;
 	}
-	c->blocks += found;
-	c->bytes += found * w->t->size[class];
 	if (at || found + 1 < length || found > (uint64_t)length + 1)
-		note_list(w, "a thread cache's list", class, c->addr, found,
-			  length);
+		note_list(w, "a thread cache's list", class,
+			  w->heap->caches[cache].addr, found, length);
 }
 
 static void walk_cache(struct walk *w, vaddr addr)
 {
-	uint32_t cache = (uint32_t)w->heap->n_caches;
+	uint32_t cache = heap_add_cache(w->heap, &(struct thread_cache){
+		.addr = addr, .allocator = w->allocator,
+		.tid = cache_thread(w, addr), .arena = w->arena });
 
-	MEM_PUSH(w->heap->caches, w->heap->n_caches, w->heap->cap_caches) =
-		(struct thread_cache){
-			.addr = addr, .allocator = w->allocator,
-			.tid = cache_thread(w, addr), .arena = w->arena,
-		};
 	for (unsigned c = 1; c < w->t->n_classes; c++) {
 		uint64_t word[2];
 
