@@ -98,8 +98,8 @@ static void push(struct builder *b, const struct field *field)
 {
 	if (b->n < FIELDS_MAX)
 		MEM_PUSH(b->items, b->n, b->cap) = *field;
-	else if (b->n++ == FIELDS_MAX)
-		b->f->n_cut++;
+	else
+		b->n = FIELDS_MAX + 1;	/* there are more */
 }
 
 /* ---- names ---- */

@@ -56,7 +56,6 @@ struct fields {
 	struct fields_of *of;	/* owned; by type */
 	size_t n_of;
 	struct str name;	/* scratch */
-	uint64_t n_cut;		/* types with more fields than FIELDS_MAX */
 	uint64_t steps;		/* that are left for all types */
 };
 

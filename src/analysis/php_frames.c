@@ -12,7 +12,6 @@ enum {
 	MAX_ARGS = 100000,
 	MAX_RANGES = 1 << 16,
 	/* In a frame's info. */
-	IS_CODE = 1 << 16,		/* of a file, not of a function */
 	HAS_SYMBOLS = 1 << 20,
 	HAS_NAMED = 1 << 27,
 };

@@ -30,10 +30,8 @@ static void add_globals(struct typed *ty)
 		const struct dvar *v = &ty->t.vars[i];
 		uint32_t type = v->tls ? 0 : dwarf_var_type(&ty->t, v);
 
-		if (!type)
-			continue;
-		ty->n_globals++;
-		spread_root(&ty->spread, v->addr, type);
+		if (type)
+			spread_root(&ty->spread, v->addr, type);
 	}
 }
 
@@ -85,7 +83,6 @@ static void add_thread_locals(struct typed *ty, const struct typed_input *in)
 			if (sp->threads[k].tls)
 				spread_root(&ty->spread, sp->threads[k].tls +
 					    start + v->addr, type);
-		ty->n_globals++;
 	}
 }
 
@@ -94,7 +91,6 @@ static void add_local(void *data, const struct dwarf_local *l)
 	struct typed *ty = data;
 	const struct dtype *type = dwarf_type_head(&ty->t, l->type);
 
-	ty->n_locals++;
 	if (l->in_memory)
 		spread_root(&ty->spread, l->value, l->type);
 	else if (type->kind == DTYPE_POINTER)

@@ -43,7 +43,6 @@ struct typed {
 	struct dwarf_types t;
 	struct spread spread;
 	size_t n_modules;	/* with debug information */
-	size_t n_globals, n_locals;	/* variables that were followed */
 	struct typed_note *notes;	/* owned */
 	size_t n_notes, cap_notes;
 	bool any;		/* a module had some: the rest is valid */

@@ -25,7 +25,6 @@ enum {
 	GTC_BIGGEST = 262144,	/* size of a class */
 	GTC_SPAN_BYTES = 64,	/* read of a span's structure; some have 48 */
 	GTC_HUGE_SHIFT = 21,	/* log2 of a huge page */
-	GTC_REGION_SHIFT = 30,
 };
 
 /* Where a build keeps what in a span's structure. */

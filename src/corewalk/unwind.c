@@ -28,7 +28,6 @@ static const struct registers machines[] = {
 };
 
 enum {
-	AARCH64_LR = 30,
 	/* Addresses of user space; above are bits of a signature. */
 	AARCH64_ADDRESS_BITS = 48,
 };
