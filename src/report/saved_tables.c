@@ -75,11 +75,21 @@ static bool ends_in(const char *text, const char *end)
 	return n >= k && !strcmp(text + n - k, end);
 }
 
+/* The borders of a size class: a unit would make neighbours alike. */
+static bool is_border(const char *key)
+{
+	return !strcmp(key, "min_bytes") || !strcmp(key, "max_bytes");
+}
+
 static char *column_title(const char *key)
 {
 	char *ret = clean(key, true);
 
-	if (ends_in(ret, " bytes") || ends_in(ret, " share"))
+	if (is_border(key))
+		return ret;
+	if (ends_in(ret, " share"))
+		strcpy(ret + strlen(ret) - 5, "%");
+	else if (ends_in(ret, " bytes"))
 		ret[strlen(ret) - 6] = '\0';
 	else if (ends_in(ret, " s"))
 		ret[strlen(ret) - 2] = '\0';
@@ -107,7 +117,7 @@ static enum column_type integer_type(const char *key, json_int_t value)
 		return COLUMN_SECONDS;
 	if (ends_in(key, "share"))
 		return COLUMN_SHARE;
-	return is_bytes(key) ? COLUMN_BYTES : COLUMN_COUNT;
+	return is_bytes(key) && !is_border(key) ? COLUMN_BYTES : COLUMN_COUNT;
 }
 
 static bool is_address(const json_t *value)
@@ -186,6 +196,7 @@ static size_t find_label(const struct saved_table *t)
 {
 	static const char *const words[] = {
 		"text", "name", "site", "what", "function", "lifetime",
+		"min_bytes",
 	};
 
 	for (size_t w = !t->is_sentences; w < countof(words); w++)

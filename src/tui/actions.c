@@ -162,7 +162,11 @@ void tui_enter(struct tui *t)
 			&goal);
 	switch (goal.kind) {
 	case GOAL_NONE:
-		tui_show_row(t);
+		/* A row's own page has nothing behind it. */
+		if (tui_active(t)->options.sections)
+			tui_show_row(t);
+		if (t->source->nowhere)
+			tui_say(t, false, "%s", t->source->nowhere);
 		break;
 	case GOAL_SECTIONS:
 		tui_push_sections(t, goal.name, goal.sections, goal.addr);

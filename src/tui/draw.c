@@ -35,7 +35,8 @@ static void draw_title(struct tui *t)
 	struct page *p = tui_page(t);
 	const char *head = head_text(t);
 	struct str s;
-	int at;
+	int at, room;
+	bool cut;
 
 	str_init(&s);
 	if (p->is_blocks) {
@@ -52,25 +53,33 @@ static void draw_title(struct tui *t)
 	}
 	screen_fill(&t->screen, 0, ROLE_BAR, ' ');
 	at = screen_puts(&t->screen, 0, 1, ROLE_BAR, "heapcore  ");
-	screen_puts(&t->screen, 0, at, ROLE_BAR, head);
-	at = t->screen.w - (int)s.len - 3;
-	screen_puts(&t->screen, 0, at > 0 ? at : 0, ROLE_BAR, "  ");
-	screen_puts(&t->screen, 0, at > 0 ? at + 2 : 0, ROLE_BAR, s.text);
+	/* Two names side by side would be one. */
+	room = t->screen.w - (int)s.len - 4 - at;
+	room = room > 0 ? room : 0;
+	cut = strlen(head) > (size_t)room;
+	screen_text(&t->screen, 0, at, ROLE_BAR, head, cut ? (size_t)room
+							   : strlen(head));
+	if (cut)
+		screen_puts(&t->screen, 0, at + room, ROLE_BAR, ">");
+	screen_puts(&t->screen, 0, t->screen.w - (int)s.len - 1, ROLE_BAR,
+		    s.text);
 	str_fini(&s);
 }
 
-/* "[1 Overview] 2 Arenas  3 Types ..." */
+/* "[1 Overview] 2 Arenas  3 Types ..."; without room others are numbers. */
 static void draw_views(struct tui *t)
 {
-	int x = 0;
+	int x = 0, w = 0;
 
+	for (size_t i = 0; i < t->source->n_views; i++)
+		w += (int)strlen(t->source->views[i].name) + 3;
 	for (size_t i = 0; i < t->source->n_views; i++) {
 		bool here = i == t->view;
 		enum role role = here ? ROLE_HEADING : ROLE_TEXT;
 		char text[40];
 
-		snprintf(text, sizeof(text), "%zu %s", i + 1,
-			 t->source->views[i].name);
+		snprintf(text, sizeof(text), w < t->screen.w || here
+			 ? "%zu %s" : "%zu", i + 1, t->source->views[i].name);
 		if (here)
 			screen_puts(&t->screen, 1, x, role, "[");
 		x = screen_puts(&t->screen, 1, x + 1, role, text);
@@ -97,6 +106,28 @@ struct pane {
 	bool active;		/* the cursor is here */
 };
 
+/*
+ * A line that goes on says so, and a word that is cut goes away: the rest of a
+ * number would be another one.
+ */
+static void mark_cut(struct tui *t, int y, int x, const char *text, size_t n)
+{
+	int room = t->screen.right - x;
+	int at = room;
+
+	if (room < 1 || n <= (size_t)room)
+		return;
+	while (at && text[at - 1] != ' ' && text[room] != ' ')
+		at--;
+	if (!at)
+		at = room - 1;
+	if (at == room && text[at - 1] == ' ')
+		at--;
+	for (int i = at; i < room; i++)
+		screen_put(&t->screen, y, x + i, ROLE_DIM, i == at ? '>' :
+			   ' ');
+}
+
 static void draw_line(struct tui *t, const struct pane *pane, uint64_t line,
 		      int y, struct str *s)
 {
@@ -106,6 +137,7 @@ static void draw_line(struct tui *t, const struct pane *pane, uint64_t line,
 	size_t bar = bar_start(s);
 
 	screen_text(&t->screen, y, x, spot.role, s->text, bar);
+	mark_cut(t, y, x, s->text, bar);
 	for (size_t i = bar; i < s->len; i++)
 		screen_put(&t->screen, y, x + (int)i, ROLE_GRAPH, GLYPH_BAR);
 	if (line != p->cursor || !spot.stops)
@@ -283,6 +315,27 @@ static void draw_prompt(struct tui *t)
 	t->screen.cursor_x = x < t->screen.w ? x : t->screen.w - 1;
 }
 
+/* Keys with two blanks between; whole ones, and always those of the end. */
+static void draw_keys(struct tui *t, const char *text)
+{
+	const char *end = strstr(text, "? help");
+	int room = t->screen.w - 1, x = 1;
+
+	if ((int)strlen(text) > room && end)
+		room -= (int)strlen(end);
+	while (*text && text != end) {
+		const char *next = strstr(text, "  ");
+		size_t n = next ? (size_t)(next - text) + 2 : strlen(text);
+
+		if (x + (int)n > room)
+			break;
+		x = screen_text(&t->screen, last(t), x, ROLE_BAR, text, n);
+		text += n;
+	}
+	if (end)
+		screen_puts(&t->screen, last(t), x, ROLE_BAR, end);
+}
+
 static void draw_foot(struct tui *t)
 {
 	const char *own = t->source->foot
@@ -302,7 +355,7 @@ static void draw_foot(struct tui *t)
 		return;
 	}
 	screen_fill(&t->screen, last(t), ROLE_BAR, ' ');
-	screen_puts(&t->screen, last(t), 1, ROLE_BAR, text);
+	draw_keys(t, text);
 }
 
 static void draw_too_small(struct tui *t)

@@ -18,6 +18,7 @@ struct saved_kind_views {
 	struct view view[VIEWS];
 	const char *tables[VIEWS][NAMES];
 	const char *how;	/* to what is not in it */
+	const char *behind;	/* what to do for what is behind a row */
 };
 
 #define VIEW(n, name, help) { name, help, 1u << (n) }
@@ -43,6 +44,8 @@ static const struct saved_kind_views kinds[SAVED_KINDS] = {
 			{ "retainers", "accumulations" },
 			{ "leaks", "abort", "culprits", "findings" },
 		},
+		.behind = "a saved report has no blocks: open the core for "
+			"those",
 		.how = "open the core itself, or write the report with --only",
 	},
 	[SAVED_REPLAY] = {
@@ -63,6 +66,7 @@ static const struct saved_kind_views kinds[SAVED_KINDS] = {
 			{ "sites" }, { "tree" }, { "functions" },
 			{ "sizes", "models" }, { "lifetimes" },
 		},
+		.behind = "a saved report has no more of it: open the trace",
 		.how = "open the trace itself, or write the report with "
 		       "--only",
 	},
@@ -83,6 +87,7 @@ static const struct saved_kind_views kinds[SAVED_KINDS] = {
 			{ "mappings", "residency" }, { "threads" },
 			{ "findings" },
 		},
+		.behind = "a saved difference has no more of it",
 		.how = "compare the two cores again",
 	},
 };
@@ -186,5 +191,6 @@ void saved_source_views(struct saved_source *s, struct tui_source *ret)
 	*ret = (struct tui_source){
 		.kind = &kind, .views = s->views->view, .n_views = VIEWS,
 		.context = s, .build = build, .goal = goal,
+		.nowhere = s->views->behind,
 	};
 }

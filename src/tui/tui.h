@@ -49,6 +49,8 @@ struct tui_source {
 	void (*goal)(void *context, const struct page *p,
 		     const struct table *t, const struct cell *row,
 		     struct goal *ret);
+	/* What is said where a row leads nowhere; NULL: its columns are all. */
+	const char *nowhere;
 	/* A key of its own; true: it was one.  Or NULL, like what follows. */
 	bool (*key)(void *context, struct tui *t, enum action action, int code);
 	/* Draws above a page's tables, from a line on; how many lines. */

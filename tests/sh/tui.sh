@@ -258,6 +258,17 @@ lines() {
 	tui ':screen a' --size="$1" | sed 1d | wc -l
 }
 ok "a screen has its lines" [ "$(lines 120x40)" = 40 ]
+# What does not fit is marked, and no number is cut in two.
+ok "60 columns: what is cut says so" shows ':size 60x20\n3' \
+	'^ WHAT THE BLOCKS ARE .* >$'
+ok "60 columns: and no number is cut" sh -c '
+	! grep -E "^ (>|  ) .* [0-9][0-9a-fx]*>$" screen'
+ok "60 columns: the view has its name" shows ':size 60x20\n3' \
+	'^ 1 2[[]3 Types[]]4 5 6 7 8$'
+ok "60 columns: keys are whole" shows ':size 60x20\n' \
+	'f filter  [?] help  q quit$'
+ok "60 columns: title and page are two" shows ':size 60x20\n' \
+	'^ heapcore  core.1: .*>  Overview$'
 ok "too small is said" shows ':size 20x5' '^make it 60x15$'
 storm() {
 	awk 'BEGIN {
@@ -338,6 +349,16 @@ ok "vast: a block's page comes before who refers to it" \
 ok "vast: Enter there looks, and for a way to it" \
 	shows '4<Down><Down><Enter>/Enter here<Enter><Enter>' \
 	'^ > leaked  *certain'
+core=core.1
+
+# ---- a saved report ----
+
+"$HEAPCORE" analyze -q --json core.1 >saved.json
+core=saved.json
+ok "saved: sizes are exact, as in the core" shows '2' '^   3008  .* 100$'
+ok "saved: a row shows its columns, and that no blocks are there" \
+	shows '2<Enter>' '^- a saved report has no blocks: open the core'
+ok "saved: and that is all" shows '2<Enter><Enter><Left>' 'SIZE CLASSES'
 core=core.1
 
 # ---- another look at a process ----
