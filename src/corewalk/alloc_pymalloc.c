@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "corewalk/alloc.h"
 #include "corewalk/module.h"
@@ -237,6 +238,19 @@ static bool find_array(struct pymalloc *m)
 	return found;
 }
 
+/* An array that was overwritten may name the same memory many times. */
+static void drop_twins(struct pymalloc *m)
+{
+	size_t kept = 0;
+
+	SORT_BY(m->arenas, m->n_arenas, start);
+	for (size_t i = 0; i < m->n_arenas; i++)
+		if (!kept || m->arenas[i].start - m->arenas[kept - 1].start >=
+		    m->arena_bytes)
+			m->arenas[kept++] = m->arenas[i];
+	m->n_arenas = kept;
+}
+
 static void read_arenas(struct pymalloc *m)
 {
 	size_t empty = 0;
@@ -256,6 +270,7 @@ static void read_arenas(struct pymalloc *m)
 			break;
 		MEM_PUSH(m->arenas, m->n_arenas, m->cap_arenas) = a;
 	}
+	drop_twins(m);
 }
 
 static bool find_table(struct pymalloc *m, const struct seg *seg)
@@ -403,15 +418,35 @@ static void walk_pool(struct walk *w, vaddr at)
 	mark_list(w, at, &p);
 }
 
+/* Is a byte of it in the file?  Room for blocks is made for these alone. */
+static bool is_there(struct space *sp, vaddr start, vaddr end)
+{
+	for (size_t i = space_first_seg(sp, start);
+	     i < sp->n_segs && sp->segs[i].start < end; i++)
+		if (sp->segs[i].start + sp->segs[i].avail > start &&
+		    sp->segs[i].avail)
+			return true;
+	return false;
+}
+
 static void walk_arena(struct walk *w, const struct py_arena *a)
 {
 	struct pymalloc *m = w->m;
 	vaddr end = a->start + m->arena_bytes;
 	vaddr first = round_up(a->start, m->pool_bytes);
 	vaddr stop = first + a->n_pools * m->pool_bytes;
-	vaddr fresh = min_u64(round_down(a->fresh, m->pool_bytes), stop);
-	size_t x = heap_add_blocks(w->heap, w->arena, a->start, end, 4, 0, 0);
+	vaddr fresh = min_u64(max_u64(round_down(a->fresh, m->pool_bytes),
+				      first), stop);
+	size_t x;
 
+	if (!is_there(m->sp, a->start, end)) {
+		heap_add_range(w->heap, w->arena, EXTENT_UNDECODED, a->start,
+			       end);
+		note(w, "pymalloc-arena", a->start,
+		     "an arena is not in the file");
+		return;
+	}
+	x = heap_add_blocks(w->heap, w->arena, a->start, end, 4, 0, 0);
 	w->x = &w->heap->extents[x];
 	w->free_end = 0;
 	if (first != a->start)
