@@ -15,7 +15,7 @@ enum {
 	T_DICT = 264,
 	F_INLINE = 1 << 2, F_HEAP = 1 << 9, F_READY = 1 << 12,
 	SIZE_MAX_OBJECT = 1 << 20,
-	/* What a block may be larger than its object: rounding, 3.13's values */
+	/* What a block may be larger: by rounding, by the values of 3.13. */
 	ROUNDED = 32, VALUES = 512,
 	METACLASSES = 3,	/* a class's class's class */
 	/*

@@ -13,6 +13,9 @@
 #include "base/sort.h"
 #endif
 
+/* What a block may be larger than the object in it, for rounding. */
+enum { PYTHON_ROOM = 32 };
+
 /* ---- where strings are ---- */
 
 static bool is_text(uint8_t c)
@@ -49,16 +52,46 @@ static uint64_t text_mask(const uint8_t *p)
 }
 #endif
 
+/*
+ * Is the string up to end all of a Python object's text?  Then that begins at
+ * the place returned, else 0.  Objects of bytes (text from 32 on) and str (40,
+ * up to 3.11 48) begin with a reference count, a type, and the length; before
+ * the text of bytes is its hash, which may end in what looks like text.
+ */
+static uint64_t python_text(const struct pattern_piece *p, uint64_t from,
+			    uint64_t end)
+{
+	uint64_t head[5];
+
+	if (from > 24 && from < 32)
+		from = 32;
+	if ((from != 32 && from != 40 && from != 48) ||
+	    end < from + STRINGS_MIN ||
+	    p->addr != p->block->addr || end >= p->block->usable ||
+	    p->block->usable - end > PYTHON_ROOM)
+		return 0;
+	memcpy(head, p->bytes, sizeof(head));
+	if (!head[0] || head[0] >> 32 || !(head[1] >> 20) || head[1] & 7 ||
+	    head[2] != end - from ||
+	    /* Of str: kind 1, compact, ASCII (unicodeobject.h). */
+	    (from != 32 && (head[4] >> 2 & 31) != (1 | 1 << 3 | 1 << 4)))
+		return 0;
+	return from;
+}
+
 static void add_string(struct dup_table *t, const struct pattern_piece *p,
 		       uint64_t from, uint64_t to)
 {
 	const struct block *b = p->block;
-	struct dup_item item = {
+	uint64_t python = python_text(p, from, to);
+	struct dup_item item;
+
+	from = python ? python : from;
+	item = (struct dup_item){
 		.bytes = p->bytes + from, .n = to - from, .cost = to - from,
 		.addr = p->addr + from,
 	};
-
-	if (item.addr == b->addr && item.n >= b->usable - item.n) {
+	if (python || (item.addr == b->addr && item.n >= b->usable - item.n)) {
 		item.own = true;
 		item.cost = b->size;
 	}

@@ -5,9 +5,9 @@
  * A *string* is what strings(1) finds: as many printable bytes of ASCII, or
  * tabs, as there are in a row, wherever in a block they start, STRINGS_MIN at
  * least; a block's end ends it.  So is its count.  It *costs* its length, or
- * the whole block if it starts at the block's start and takes half of it: then
- * the block is its *own*, and could go if all who refer to it used another
- * copy.
+ * the whole block if it starts at the block's start and takes half of it, or is
+ * the text of a str or bytes of CPython's: then the block is its *own*, and
+ * could go if all who refer to it used another copy.
  *
  * Memory is bounded, see dup.h.  Time: some 2 s of CPU for a gigabyte, in two
  * threads.

@@ -135,4 +135,20 @@ classes() {
 }
 ok "instances of a program's classes" classes
 ok "PYTHONMALLOC=malloc: the same" classes PYTHONMALLOC=malloc
+
+# strings: what is saved if all copies were one is what the program says; it has
+# a few more of its own.
+strings() {
+	make_core core "$(command -v python3)" -S -E \
+		"$SRC/tests/truth/python_strings.py" || return 1
+	said=$(sed -n 's/^said //p' dump.log)
+	"$HEAPCORE" analyze -q --json --only=strings --rows=200 core \
+		>report.json || return 1
+	echo "said $said"
+	jq -c '.strings | del(.rows)' report.json
+	jq -e --argjson said "$said" '
+		[.strings.rows[] | select(.copies == 1000) | .saved_bytes] |
+			length == 110 and add == $said' report.json
+}
+ok "strings of which there are copies" strings
 finish
