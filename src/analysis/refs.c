@@ -142,8 +142,9 @@ void refs_root_text(struct refs_names *n, const struct root *root, vaddr word,
 		return;
 	case ROOT_STACK:
 	case ROOT_STALE:
-		str_adds(ret, root->kind == ROOT_STALE ? "dead stack"
-						       : "stack");
+		str_adds(ret, root->kind == ROOT_STALE ? "dead stack" :
+			      where_stack_at(n->where, word) ? "stack" :
+			      "TLS");
 		thread_text(n, root->thread, ret);
 		str_printf(ret, " at 0x%" PRIx64, word);
 		return;

@@ -6,8 +6,19 @@
 #include "base/mem.h"
 #include "base/num.h"
 
-/* Below the stack pointer and yet alive: System V ABI, AMD64, 3.2.2. */
-enum { RED_ZONE = 128 };
+enum {
+	/* Below the stack pointer and yet alive: System V ABI, AMD64, 3.2.2. */
+	RED_ZONE = 128,
+	/* At a thread pointer: the descriptor above, variables below. */
+	TCB_SIZE = 0x900,
+	TLS_MAX = 1 << 16,
+};
+
+/* Thread-local variables that lie on no stack: those of the first thread. */
+struct tls {
+	vaddr start, end;
+	uint32_t thread;
+};
 
 /* Everything is sorted by address, and so one pass with cursors will do. */
 struct sweep {
@@ -15,7 +26,9 @@ struct sweep {
 	struct space *sp;
 	const struct heap *h;
 	const struct where *w;
-	size_t extent, own, stack;
+	size_t extent, own, stack, at_tls;
+	struct tls *tls;	/* owned; sorted, without overlaps */
+	size_t n_tls;
 	uint64_t *sps;		/* owned; stack pointers, sorted */
 	vaddr limit;		/* what is known holds up to here */
 };
@@ -91,6 +104,17 @@ static const struct where_stack *in_stack(struct sweep *s, vaddr addr)
 	return &w->stacks[s->stack];
 }
 
+static const struct tls *in_tls(struct sweep *s, vaddr addr)
+{
+	while (s->at_tls < s->n_tls && s->tls[s->at_tls].end <= addr)
+		s->at_tls++;
+	if (s->at_tls == s->n_tls ||
+	    !inside(s, addr, s->tls[s->at_tls].start,
+		    s->tls[s->at_tls].end))
+		return NULL;
+	return &s->tls[s->at_tls];
+}
+
 /*
  * Where the living part of a stack begins.  A thread that runs elsewhere, on
  * the stack of a signal handler or of a coroutine, may come back to any of its
@@ -133,6 +157,7 @@ static bool classify(struct sweep *s, const struct seg *seg, vaddr addr,
 	const struct heap_extent *x = in_extent(s, addr);
 	bool own = in_own(s, addr);
 	const struct where_stack *stack = in_stack(s, addr);
+	const struct tls *tls = in_tls(s, addr);
 
 	ret->thread = WHERE_NO_THREAD;
 	ret->kind = seg->flags & SEG_SHARED ? ROOT_SHARED :
@@ -149,6 +174,9 @@ static bool classify(struct sweep *s, const struct seg *seg, vaddr addr,
 	if (stack) {
 		ret->kind = stack_kind(s, addr, stack);
 		ret->thread = stack->thread;
+	} else if (tls) {
+		ret->kind = ROOT_STACK;
+		ret->thread = tls->thread;
 	}
 	return true;
 }
@@ -185,8 +213,47 @@ static void find_main_stack(struct sweep *s)
 {
 	s->r->no_main_stack = s->sp->n_threads > 0;
 	for (size_t i = 0; i < s->r->n; i++)
-		if (s->r->items[i].kind == ROOT_STACK)
+		if (s->r->items[i].kind == ROOT_STACK &&
+		    where_stack_at(s->w, s->r->items[i].start))
 			s->r->no_main_stack = false;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct tls *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/*
+ * The dynamic linker gives the first thread's variables a mapping.  Others are
+ * at the top of their stacks.
+ */
+static void find_tls(struct sweep *s)
+{
+	struct space *sp = s->sp;
+	size_t n = 0;
+
+	s->tls = mem_alloc((sp->n_threads + 1) * sizeof(*s->tls));
+	for (uint32_t i = 0; i < sp->n_threads; i++) {
+		vaddr at = sp->threads[i].tls;
+		const struct seg *seg = at ? space_seg(sp, at) : NULL;
+
+		if (sp->machine == MACHINE_AARCH64 || !seg ||
+		    seg->flags & SEG_SHARED || space_module(sp, at) ||
+		    where_stack_at(s->w, at))
+			continue;
+		s->tls[s->n_tls++] = (struct tls){
+			max_u64(seg->start, at - min_u64(at, TLS_MAX)),
+			min_u64(seg->end, at + TCB_SIZE), i,
+		};
+	}
+	if (s->n_tls)
+		qsort(s->tls, s->n_tls, sizeof(*s->tls), by_start);
+	for (size_t i = 0; i < s->n_tls; i++)
+		if (!n || s->tls[n - 1].end <= s->tls[i].start)
+			s->tls[n++] = s->tls[i];
+	s->n_tls = n;
 }
 
 void roots_init(struct roots *r, struct space *sp, const struct heap *h,
@@ -200,6 +267,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 		s.sps[i] = sp->threads[i].sp;
 	if (sp->n_threads)
 		qsort(s.sps, sp->n_threads, sizeof(*s.sps), num_compare_u64);
+	find_tls(&s);
 	for (size_t i = 0; i < sp->n_segs; i++)
 		if (may_hold_roots(sp, &sp->segs[i]))
 			sweep_seg(&s, &sp->segs[i]);
@@ -211,6 +279,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 		add_root(r, &(struct root){
 			.kind = ROOT_REGISTERS, .thread = i,
 		});
+	free(s.tls);
 	free(s.sps);
 }
 

@@ -2,8 +2,8 @@
 /*
  * A list with both ends, a tree with its least and its largest, a table with
  * a list of its members, and plain arrays, side by side; two arrays far apart
- * which share what is in them; and what was allocated for each.  For a report
- * on the same program without symbols.
+ * which share what is in them; a thread-local list; and what was allocated for
+ * each.  For a report on the same program without symbols.
  */
 #include "case.h"
 
@@ -33,6 +33,8 @@ static struct {
 	char between[4096];
 	void **by_number;
 } all;
+
+static __thread struct member *of_thread;
 
 static size_t asked;
 
@@ -121,6 +123,17 @@ static void fill_table(void)
 	found("table", &all.table, sizeof(all.table));
 }
 
+static void fill_thread(void)
+{
+	for (int i = 0; i < MEMBERS; i++) {
+		struct member *m = get(90);
+
+		m->next = of_thread;
+		of_thread = m;
+	}
+	truth("in_thread", asked);
+}
+
 int main(void)
 {
 	struct member *m;
@@ -137,5 +150,6 @@ int main(void)
 	found("tree", &all.tree, sizeof(all.tree));
 	fill_arrays();
 	fill_table();
+	fill_thread();
 	finish();
 }
