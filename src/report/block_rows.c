@@ -83,17 +83,9 @@ struct tally block_rows_total(const struct block_rows *r)
 /* The last mark with at most so many rows before it. */
 static const struct mark *mark_of_row(const struct block_rows *r, uint64_t row)
 {
-	size_t low = 0, high = r->n_marks;
+	size_t above = BISECT(mid, 1, r->n_marks, r->marks[mid].row <= row);
 
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (r->marks[mid].row <= row)
-			low = mid;
-		else
-			high = mid;
-	}
-	return &r->marks[low];
+	return &r->marks[above - 1];
 }
 
 /* The block of a row in the order of addresses; row is below the total. */
@@ -129,23 +121,16 @@ void block_rows_get(struct block_rows *r, uint64_t first, size_t n,
 
 uint64_t block_rows_find(struct block_rows *r, vaddr addr)
 {
-	size_t low = 0, high = r->n_marks;
 	struct heap_iter it;
 	struct block b;
 	uint64_t row;
+	size_t at;
 
 	if (!r->n_marks)
 		return 0;
-	while (high - low > 1) {
-		size_t mid = low + (high - low) / 2;
-
-		if (r->marks[mid].addr <= addr)
-			low = mid;
-		else
-			high = mid;
-	}
-	it = r->marks[low].at;
-	row = r->marks[low].row;
+	at = BISECT(mid, 1, r->n_marks, r->marks[mid].addr <= addr) - 1;
+	it = r->marks[at].at;
+	row = r->marks[at].row;
 	while (heap_iter_next(&it, &b) && b.start + b.size <= addr)
 		row += matches(r, &b);
 	return r->backwards && row < r->total.blocks

@@ -326,98 +326,71 @@ static char *put_word(char *to, const struct words *w, const struct cell *c)
 }
 
 /* Names of states and arenas are ours: letters, digits, blanks. */
-static char *put_json(char *to, const struct words *w,
+static char *put_cell(char *to, const struct words *w, size_t column,
 		      const struct cell *c)
 {
-	to = PUT(to, "{\"address\":\"");
-	to = put_hex(to, c[B_ADDRESS].u);
-	to = PUT(to, "\",\"size\":");
-	to = put_decimal(to, c[B_SIZE].u);
-	to = PUT(to, ",\"usable\":");
-	to = put_decimal(to, c[B_USABLE].u);
-	to = PUT(to, ",\"state\":\"");
-	to = put_word(to, w, &c[B_STATE]);
-	to = PUT(to, "\",\"arena\":\"");
-	to = put_word(to, w, &c[B_ARENA]);
-	to = PUT(to, "\"");
-	if (c[B_MMAPPED].u)
-		to = PUT(to, ",\"mmapped\":true");
-	if (c[B_THREAD].known) {
-		to = PUT(to, ",\"thread\":");
-		to = put_decimal(to, c[B_THREAD].u);
+	switch (columns[column].type) {
+	case COLUMN_ADDR:
+		return put_hex(to, c->u);
+	case COLUMN_TEXT:
+		return put_word(to, w, c);
+	case COLUMN_FLAG:
+		return c->u ? PUT(to, "true") : PUT(to, "false");
+	default:
+		return put_decimal(to, c->u);
 	}
-	if (c[B_REFS].known) {
-		to = PUT(to, ",\"refs\":");
-		to = put_decimal(to, c[B_REFS].u);
-		to = PUT(to, ",\"leaked\":");
-		to = c[B_LEAKED].u ? PUT(to, "true") : PUT(to, "false");
-		to = PUT(to, ",\"leak_grade\":\"");
-		to = put_word(to, w, &c[B_GRADE]);
-		to = PUT(to, "\"");
-	}
-	if (c[B_RESIDENT].known) {
-		to = PUT(to, ",\"resident\":");
-		to = put_decimal(to, c[B_RESIDENT].u);
-		to = PUT(to, ",\"swapped\":");
-		to = put_decimal(to, c[B_SWAPPED].u);
-	}
-	if (c[B_TYPE].known) {
-		to = PUT(to, ",\"type\":\"");
-		to = put_word(to, w, &c[B_TYPE]);
-		to = PUT(to, "\",\"known_by\":\"");
-		to = put_word(to, w, &c[B_KNOWN]);
-		to = PUT(to, "\"");
-	}
-	if (c[B_RETAINED].known) {
-		to = PUT(to, ",\"retained\":");
-		to = put_decimal(to, c[B_RETAINED].u);
+}
+
+static bool is_quoted(size_t column)
+{
+	return columns[column].type == COLUMN_ADDR ||
+	       columns[column].type == COLUMN_TEXT;
+}
+
+#define KEY(column, text) { column, text, sizeof(text) - 1 }
+
+/* What is unknown is absent, and of flags of few blocks what is false. */
+static char *put_json(char *to, const struct words *w, const struct cell *c)
+{
+	static const struct {
+		unsigned column;
+		const char *text;
+		size_t n;
+	} keys[] = {
+		KEY(B_ADDRESS, "{\"address\":\""), KEY(B_SIZE, ",\"size\":"),
+		KEY(B_USABLE, ",\"usable\":"), KEY(B_STATE, ",\"state\":\""),
+		KEY(B_ARENA, ",\"arena\":\""),
+		KEY(B_MMAPPED, ",\"mmapped\":"),
+		KEY(B_THREAD, ",\"thread\":"), KEY(B_REFS, ",\"refs\":"),
+		KEY(B_LEAKED, ",\"leaked\":"),
+		KEY(B_GRADE, ",\"leak_grade\":\""),
+		KEY(B_RESIDENT, ",\"resident\":"),
+		KEY(B_SWAPPED, ",\"swapped\":"), KEY(B_TYPE, ",\"type\":\""),
+		KEY(B_KNOWN, ",\"known_by\":\""),
+		KEY(B_RETAINED, ",\"retained\":"),
+	};
+
+	for (size_t i = 0; i < countof(keys); i++) {
+		unsigned column = keys[i].column;
+
+		if (!c[column].known || (column == B_MMAPPED && !c[column].u))
+			continue;
+		to = put(to, keys[i].text, keys[i].n);
+		to = put_cell(to, w, column, &c[column]);
+		if (is_quoted(column))
+			to = PUT(to, "\"");
 	}
 	return PUT(to, "}\n");
 }
 
 static char *put_csv(char *to, const struct words *w, const struct cell *c)
 {
-	to = put_hex(to, c[B_ADDRESS].u);
-	to = PUT(to, ",");
-	to = put_decimal(to, c[B_SIZE].u);
-	to = PUT(to, ",");
-	to = put_decimal(to, c[B_USABLE].u);
-	to = PUT(to, ",");
-	to = put_word(to, w, &c[B_STATE]);
-	to = PUT(to, ",");
-	to = put_word(to, w, &c[B_ARENA]);
-	if (c[B_MMAPPED].u)
-		to = PUT(to, ",true,");
-	else
-		to = PUT(to, ",false,");
-	if (c[B_THREAD].known)
-		to = put_decimal(to, c[B_THREAD].u);
-	to = PUT(to, ",");
-	if (c[B_REFS].known) {
-		to = c[B_LEAKED].u ? PUT(to, "true,") : PUT(to, "false,");
-		to = put_word(to, w, &c[B_GRADE]);
-		to = PUT(to, ",");
-		to = put_decimal(to, c[B_REFS].u);
-	} else {
-		to = PUT(to, ",,");
+	for (size_t i = 0; i < B_ALLOCATOR; i++) {
+		if (i)
+			to = PUT(to, ",");
+		if (c[i].known)
+			to = put_cell(to, w, i, &c[i]);
 	}
-	to = PUT(to, ",");
-	if (c[B_RESIDENT].known)
-		to = put_decimal(to, c[B_RESIDENT].u);
-	to = PUT(to, ",");
-	if (c[B_SWAPPED].known)
-		to = put_decimal(to, c[B_SWAPPED].u);
-	to = PUT(to, ",");
-	if (c[B_TYPE].known) {
-		to = put_word(to, w, &c[B_TYPE]);
-		to = PUT(to, ",");
-		to = put_word(to, w, &c[B_KNOWN]);
-	} else {
-		to = PUT(to, ",");
-	}
-	to = PUT(to, ",");
-	if (c[B_RETAINED].known)
-		to = put_decimal(to, c[B_RETAINED].u);
 	return PUT(to, "\n");
 }
 
