@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/num.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,6 +193,11 @@ void num_format_size(char ret[NUM_MAX], uint64_t bytes)
 void num_format_share(char ret[NUM_MAX], double share)
 {
 	snprintf(ret, NUM_MAX, "%.1f%%", share * 100);
+}
+
+uint64_t num_whole(double value)
+{
+	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
 }
 
 double num_share(uint64_t part, uint64_t whole)

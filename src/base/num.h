@@ -40,6 +40,9 @@ void num_format_in(char ret[NUM_MAX], uint64_t bytes, char unit);
  */
 void num_format_size(char ret[NUM_MAX], uint64_t bytes);
 
+/* To the nearest whole number, which is at most 2^62; below 0: 0. */
+uint64_t num_whole(double value);
+
 /* The size of a difference. */
 static inline uint64_t num_abs(int64_t value)
 {

@@ -77,7 +77,6 @@ struct replay_life {
 	uint64_t blocks;
 	double ticks;		/* sum */
 	double byte_ticks;
-	uint64_t longest;
 };
 
 /* Growth of a site between two instants. */

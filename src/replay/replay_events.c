@@ -156,7 +156,6 @@ static void add_life(struct replay *r, const struct live_block *b,
 	life->blocks++;
 	life->ticks += (double)ticks;
 	life->byte_ticks += (double)ticks * (double)b->size;
-	life->longest = max_u64(life->longest, ticks);
 	lifetimes_add(&r->lifetimes, b->stack, ticks)->freed++;
 }
 

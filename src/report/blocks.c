@@ -190,11 +190,6 @@ static void words_fini(struct words *w)
 	free(w->quoted);
 }
 
-static struct cell number(uint64_t value)
-{
-	return (struct cell){ .u = value, .known = true };
-}
-
 /* Whose thread cache holds the block; unknown if nobody's. */
 static struct cell thread_cell(const struct heap *h, const struct block *b)
 {
@@ -205,7 +200,7 @@ static struct cell thread_cell(const struct heap *h, const struct block *b)
 	c = heap_cached(h, b->start);
 	if (!c || !h->caches[c->cache].tid)
 		return (struct cell){ 0 };
-	return number(h->caches[c->cache].tid);
+	return cell_number(h->caches[c->cache].tid);
 }
 
 static void reach_cells(const struct words *w, const struct block *b,
@@ -226,7 +221,7 @@ static void reach_cells(const struct words *w, const struct block *b,
 	ret[B_GRADE] = w->grade[grade];
 	ret[B_REFS].u = w->refs[node];
 	if (w->retain && grade == REACH_LIVE)
-		ret[B_RETAINED] = number(w->retain->bytes[node]);
+		ret[B_RETAINED] = cell_number(w->retain->bytes[node]);
 }
 
 static void page_cells(struct words *w, const struct block *b,
@@ -236,8 +231,8 @@ static void page_cells(struct words *w, const struct block *b,
 		return;
 	w->pages = (struct residency){ 0 };
 	residency_of(&w->at, b->start, b->start + b->size, &w->pages);
-	ret[B_RESIDENT] = number(w->pages.resident);
-	ret[B_SWAPPED] = number(w->pages.swapped);
+	ret[B_RESIDENT] = cell_number(w->pages.resident);
+	ret[B_SWAPPED] = cell_number(w->pages.swapped);
 }
 
 /* The number of a block's type; 0: not known, or not in use. */
@@ -266,12 +261,12 @@ static void type_cells(const struct words *w, const struct block *b,
 static void block_cells(const struct heap *h, struct words *w,
 			const struct block *b, struct cell ret[B_COLUMNS])
 {
-	ret[B_ADDRESS] = number(b->addr);
-	ret[B_SIZE] = number(b->size);
-	ret[B_USABLE] = number(b->usable);
+	ret[B_ADDRESS] = cell_number(b->addr);
+	ret[B_SIZE] = cell_number(b->size);
+	ret[B_USABLE] = cell_number(b->usable);
 	ret[B_STATE] = w->state[b->arena][b->state];
 	ret[B_ARENA] = w->arena[b->arena];
-	ret[B_MMAPPED] = number(b->mmapped);
+	ret[B_MMAPPED] = cell_number(b->mmapped);
 	if (w->wants_thread)
 		ret[B_THREAD] = thread_cell(h, b);
 	if (w->reach)
@@ -280,8 +275,8 @@ static void block_cells(const struct heap *h, struct words *w,
 	if (w->census)
 		type_cells(w, b, ret);
 	ret[B_ALLOCATOR] = w->allocator[b->arena];
-	ret[B_USED] = number(b->state == BLOCK_USED);
-	ret[B_FREE] = number(block_state_free(b->state));
+	ret[B_USED] = cell_number(b->state == BLOCK_USED);
+	ret[B_FREE] = cell_number(block_state_free(b->state));
 }
 
 /* Digits are written backwards into the end of a scratch area. */
@@ -607,7 +602,7 @@ struct cell block_words_cell(struct block_words *w, const struct block *b,
 	struct cell cells[BLOCK_COLUMNS] = { { .known = false } };
 
 	if (column == B_SIZE)
-		return number(b->size);
+		return cell_number(b->size);
 	if (column == B_STATE)
 		return w->words.state[b->arena][b->state];
 	if (column == B_ARENA)

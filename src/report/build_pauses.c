@@ -125,11 +125,6 @@ static const struct column between_columns[B_COLUMNS] = {
 	[B_MAX] = COLUMN("max_bytes", "most", BYTES, .width = 10),
 };
 
-static uint64_t whole(double value)
-{
-	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
-}
-
 static void add_values(struct table *t, const char *name, double *values,
 		       size_t n)
 {
@@ -138,9 +133,9 @@ static void add_values(struct table *t, const char *name, double *values,
 	sort_values(values, n);
 	table_row(t);
 	table_set_text(t, B_NAME, name);
-	table_set(t, B_P50, whole(rank_of(values, n, 0.5)));
-	table_set(t, B_P99, whole(rank_of(values, n, 0.99)));
-	table_set(t, B_MAX, whole(values[n - 1]));
+	table_set(t, B_P50, num_whole(rank_of(values, n, 0.5)));
+	table_set(t, B_P99, num_whole(rank_of(values, n, 0.99)));
+	table_set(t, B_MAX, num_whole(values[n - 1]));
 }
 
 static void add_between(struct report *r, const struct replay_input *in)

@@ -3,7 +3,6 @@
  * What rates are good for, and what is to be said of a replay.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "base/num.h"
@@ -13,11 +12,6 @@
 #define DATA .flags = COLUMN_NO_TEXT
 /* For 20 % and for 5 % of the total, if blocks are small. */
 enum { FEW_SAMPLES = 100, GOOD_SAMPLES = 1500 };
-
-static uint64_t whole(double value)
-{
-	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
-}
 
 /* ---- rates ---- */
 
@@ -50,7 +44,7 @@ static const struct column rate_columns[R_COLUMNS] = {
 static void set_tried(struct table *t, const struct rate_result *rate,
 		      double unseen)
 {
-	table_set(t, R_TRIED, whole(rate->tried_samples));
+	table_set(t, R_TRIED, num_whole(rate->tried_samples));
 	table_set_real(t, R_BIAS, rate->bias);
 	table_set_real(t, R_RMS, rate->rms);
 	table_set_real(t, R_TOP_WITHIN, rate->top_within);
@@ -80,11 +74,11 @@ void build_rates(struct report *r, const struct replay_input *in)
 		table_row(t);
 		table_set_text(t, R_RATE, size);
 		table_set(t, R_BYTES, rate->rate);
-		table_set(t, R_SAMPLES, whole(rate->samples));
+		table_set(t, R_SAMPLES, num_whole(rate->samples));
 		table_set_real(t, R_ERROR, rate->error);
 		table_set_real(t, R_TOP_ERROR, rate->top_error);
 		if (unseen >= 0 || rate->rate == SAMPLER_ALL)
-			table_set(t, R_SEEN, whole(rate->seen_bytes));
+			table_set(t, R_SEEN, num_whole(rate->seen_bytes));
 		if (in->n_seeds)
 			set_tried(t, rate, unseen);
 	}

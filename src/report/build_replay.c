@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report/replay.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -439,11 +438,6 @@ static const char *site_title(const struct replay_input *in)
 	return "";
 }
 
-static uint64_t whole(double value)
-{
-	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
-}
-
 /* "1.2 ms"; "> 3 s": longer than can be known. */
 static void set_duration(struct table *t, size_t column, double seconds,
 			 double looked)
@@ -491,25 +485,9 @@ static void set_site(struct table *t, const struct replay_input *in,
 		set_lives(t, in, &s->lives);
 	if (!in->replay->lives || !s->life.blocks)
 		return;
-	table_set(t, S_MEAN_LIFE, whole(s->life.ticks * ns / 1e6 /
+	table_set(t, S_MEAN_LIFE, num_whole(s->life.ticks * ns / 1e6 /
 					(double)s->life.blocks));
-	table_set(t, S_HELD, whole(s->life.byte_ticks * ns / 1e9));
-}
-
-static void add_site(struct site *to, const struct site *s)
-{
-	to->exact.allocated_bytes += s->exact.allocated_bytes;
-	to->exact.allocations += s->exact.allocations;
-	to->exact.live_bytes += s->exact.live_bytes;
-	to->exact.live_blocks += s->exact.live_blocks;
-	to->exact.marked_bytes += s->exact.marked_bytes;
-	to->exact.marked_blocks += s->exact.marked_blocks;
-	to->exact.temporary += s->exact.temporary;
-	to->life.blocks += s->life.blocks;
-	to->life.ticks += s->life.ticks;
-	to->life.byte_ticks += s->life.byte_ticks;
-	for (unsigned v = 0; v < PROFILE_VIEWS; v++)
-		profile_sum_add(&to->view[v], &s->view[v]);
+	table_set(t, S_HELD, num_whole(s->life.byte_ticks * ns / 1e9));
 }
 
 /* Sites by the metric, largest first: by the truth where it is known. */
@@ -582,7 +560,7 @@ static void add_sites(struct report *r, struct table *t,
 		if (sums && !ranked[i].value && !ranked[i].estimate)
 			continue;
 		if (sums && t->n_rows >= r->options->rows) {
-			add_site(&rest, s);
+			sites_add(&rest, s);
 			n_rest++;
 			continue;
 		}

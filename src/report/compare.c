@@ -211,9 +211,8 @@ static bool has_debug_types(const struct table *t)
 		const struct cell *c =
 			&t->cells[i * t->n_columns + TYPES_KNOWN_BY];
 
-		for (size_t k = 0; c->known && k < countof(known); k++)
-			if (c->text.len == strlen(known[k]) &&
-			    !memcmp(table_text(t, c), known[k], c->text.len))
+		for (size_t k = 0; k < countof(known); k++)
+			if (table_says(t, c, known[k]))
 				return true;
 	}
 	return false;
@@ -655,15 +654,13 @@ static void pair_rows(struct compare *c, enum compare_list list,
 /* Where the main arena is; 0 if that is not known. */
 static vaddr main_arena(const struct compare_side *side)
 {
-	static const char name[] = "glibc main";
 	const struct table *t = &side->list[COMPARE_ARENAS];
 
 	for (size_t i = 0; i < t->n_rows; i++) {
 		const struct cell *c = cell_of(side, COMPARE_ARENAS, i,
 					       ARENAS_NAME);
 
-		if (c->known && c->text.len == strlen(name) &&
-		    !memcmp(table_text(t, c), name, strlen(name)))
+		if (table_says(t, c, "glibc main"))
 			return cell_of(side, COMPARE_ARENAS, i,
 				       ARENAS_ADDRESS)->u;
 	}
@@ -754,8 +751,7 @@ struct change compare_where(const struct compare *c, const char *what,
 		const struct cell *name = compare_label(c, COMPARE_WHERE, i,
 							WHERE_WHAT, &t);
 
-		if (name->known && name->text.len == strlen(what) &&
-		    !memcmp(table_text(t, name), what, name->text.len))
+		if (table_says(t, name, what))
 			return compare_change(c, COMPARE_WHERE, i, column);
 	}
 	return none;

@@ -309,17 +309,12 @@ static void set_where_text(struct table *t, const struct compare *c,
 	const struct table *own;
 	const struct cell *cell = compare_label(c, COMPARE_WHERE, pair,
 						WHERE_WHAT, &own);
-	const char *word = cell->known ? table_text(own, cell) : "";
 
-	for (int i = 0; i < WHERE_ROWS; i++) {
-		const char *name = where_row_name(i);
-
-		if (strlen(name) == cell->text.len &&
-		    !memcmp(name, word, cell->text.len)) {
+	for (int i = 0; i < WHERE_ROWS; i++)
+		if (table_says(own, cell, where_row_name(i))) {
 			table_set_text(t, W_TEXT, where_row_text(i));
 			return;
 		}
-	}
 	set_label(t, W_TEXT, c, COMPARE_WHERE, pair, WHERE_WHAT);
 }
 
@@ -343,12 +338,10 @@ static bool stored_says_more(const struct compare *c)
 
 static bool is_process_side(const struct compare_side *side)
 {
-	static const char process[] = "process";
 	const struct table *t = &side->list[COMPARE_TARGET];
 	const struct cell *kind = &t->cells[TARGET_KIND];
 
-	return t->n_rows && kind->known && kind->text.len == strlen(process) &&
-	       !memcmp(table_text(t, kind), process, kind->text.len);
+	return t->n_rows && table_says(t, kind, "process");
 }
 
 /* Of a core and a process neither word is right. */

@@ -6,12 +6,12 @@
  */
 #include "report/pprof.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/str.h"
 #include "report/replay_export.h"
 
@@ -168,11 +168,6 @@ static void put_types(struct writer *w, const struct replay_input *in)
 			       value_types[i].unit);
 }
 
-static uint64_t whole(double value)
-{
-	return value > 0 ? (uint64_t)fmin(value + 0.5, 0x1p62) : 0;
-}
-
 /* False if the stack has nothing to say. */
 static bool stack_values(const struct replay *r, uint32_t stack, bool exact,
 			 uint64_t ret[N_VALUES])
@@ -193,11 +188,11 @@ static bool stack_values(const struct replay *r, uint32_t stack, bool exact,
 		return false;
 	for (unsigned v = 0; v < PROFILE_VIEWS; v++)
 		profile_get(row, v, &f[v]);
-	ret[0] = whole(f[VIEW_ALLOCATED].blocks.value);
-	ret[1] = whole(f[VIEW_ALLOCATED].bytes.value);
-	ret[2] = whole(f[VIEW_LIVE].blocks.value);
-	ret[3] = whole(f[VIEW_LIVE].bytes.value);
-	ret[4] = whole(f[VIEW_MARKED].bytes.value);
+	ret[0] = num_whole(f[VIEW_ALLOCATED].blocks.value);
+	ret[1] = num_whole(f[VIEW_ALLOCATED].bytes.value);
+	ret[2] = num_whole(f[VIEW_LIVE].blocks.value);
+	ret[3] = num_whole(f[VIEW_LIVE].bytes.value);
+	ret[4] = num_whole(f[VIEW_MARKED].bytes.value);
 	return true;
 }
 

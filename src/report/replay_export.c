@@ -9,11 +9,11 @@
 #include "report/replay_export.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/sort.h"
 
 uint64_t replay_stack_bytes(const struct replay_input *in, uint32_t stack,
@@ -28,8 +28,7 @@ uint64_t replay_stack_bytes(const struct replay_input *in, uint32_t stack,
 	if (!row)
 		return 0;
 	profile_get(row, replay_view(metric), &f);
-	return f.bytes.value > 0
-		? (uint64_t)fmin(f.bytes.value + 0.5, 0x1p62) : 0;
+	return num_whole(f.bytes.value);
 }
 
 const char *replay_path(const struct replay_input *in, const char *path)

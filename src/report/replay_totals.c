@@ -45,12 +45,7 @@ static uint64_t bytes_of(const struct replay_input *in,
 	if (in->exact)
 		return replay_exact_bytes(metric, &all->exact);
 	profile_sum_get(&all->view[replay_view(metric)], &f);
-	return (uint64_t)fmin(fmax(f.bytes.value, 0) + 0.5, 0x1p62);
-}
-
-static struct cell number(uint64_t value)
-{
-	return (struct cell){ .u = value, .known = true };
+	return num_whole(f.bytes.value);
 }
 
 static struct cell real(double value)
@@ -76,7 +71,7 @@ static void pause_totals(const struct replay_input *in, struct cell *ret)
 	struct pauses_summary s;
 
 	pauses_sum_up(in->pauses, PAUSES_ALL, &s);
-	ret[C_PAUSES] = number(s.n);
+	ret[C_PAUSES] = cell_number(s.n);
 	ret[C_MAX_PAUSE] = real(s.max);
 	if (replay_pauses_end(in) > 0)
 		ret[C_PAUSED_SHARE] = real(s.sum / replay_pauses_end(in));
@@ -90,17 +85,17 @@ void replay_totals(const struct replay_input *in,
 	for (unsigned i = 0; i < C_COLUMNS; i++)
 		ret[i] = (struct cell){ .known = false };
 	if (r->options.mark == MARK_TIME)
-		ret[C_AT] = number(bytes_of(in, METRIC_PEAK));
+		ret[C_AT] = cell_number(bytes_of(in, METRIC_PEAK));
 	if (in->exact)
-		ret[C_PEAK] = number(r->peak.bytes);
+		ret[C_PEAK] = cell_number(r->peak.bytes);
 	else
-		ret[C_PEAK] = number(r->estimated_peak.bytes);
-	ret[C_END] = number(bytes_of(in, METRIC_END));
-	ret[C_ALLOCATED] = number(bytes_of(in, METRIC_ALLOCATED));
+		ret[C_PEAK] = cell_number(r->estimated_peak.bytes);
+	ret[C_END] = cell_number(bytes_of(in, METRIC_END));
+	ret[C_ALLOCATED] = cell_number(bytes_of(in, METRIC_ALLOCATED));
 	ret[C_DURATION] = real(replay_seconds(in, in->end_tick));
 	if (in->exact) {
-		ret[C_ALLOCATIONS] = number(r->allocations);
-		ret[C_TEMPORARY] = number(r->temporary);
+		ret[C_ALLOCATIONS] = cell_number(r->allocations);
+		ret[C_TEMPORARY] = cell_number(r->temporary);
 		ret[C_TEMPORARY_SHARE] = real(num_share(r->temporary,
 							r->allocations));
 	}

@@ -145,7 +145,14 @@ static void add_life(struct replay_life *to, const struct replay_life *life)
 	to->blocks += life->blocks;
 	to->ticks += life->ticks;
 	to->byte_ticks += life->byte_ticks;
-	to->longest = max_u64(to->longest, life->longest);
+}
+
+void sites_add(struct site *to, const struct site *s)
+{
+	add_exact(&to->exact, &s->exact);
+	add_life(&to->life, &s->life);
+	for (unsigned v = 0; v < PROFILE_VIEWS; v++)
+		profile_sum_add(&to->view[v], &s->view[v]);
 }
 
 static void add_stack(struct site *to, const struct replay *r, uint32_t stack)

@@ -51,6 +51,9 @@ void sites_init(struct sites *s, const struct replay *r, struct frames *f,
 		size_t depth);
 void sites_fini(struct sites *s);
 
+/* All but quantiles and changes of one more site. */
+void sites_add(struct site *to, const struct site *s);
+
 /*
  * The frames of a stack that count, innermost first: without allocators, at
  * most max.  How many.  Of a stack that is nothing else, its last frame.

@@ -273,6 +273,21 @@ const char *table_text(const struct table *t, const struct cell *cell)
 	return t->pool.text + cell->text.off;
 }
 
+bool table_says(const struct table *t, const struct cell *cell,
+		const char *text)
+{
+	return cell->known && cell->text.len == strlen(text) &&
+	       !memcmp(table_text(t, cell), text, cell->text.len);
+}
+
+const struct cell *table_known(const struct table *t, const struct cell *row,
+			       const char *key)
+{
+	int i = column_find(t->columns, t->n_columns, key);
+
+	return i >= 0 && row[i].known ? &row[i] : NULL;
+}
+
 int column_find(const struct column *columns, size_t n, const char *key)
 {
 	size_t len = strlen(key);

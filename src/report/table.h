@@ -88,6 +88,11 @@ struct cell {
 	bool known;
 };
 
+static inline struct cell cell_number(uint64_t value)
+{
+	return (struct cell){ .u = value, .known = true };
+}
+
 enum table_form {
 	TABLE_ROWS,		/* lines with columns */
 	TABLE_SENTENCES,	/* the first text column, wrapped */
@@ -193,6 +198,13 @@ struct cell row_cell(const struct table *t, const struct cell *row,
 		     size_t column);
 /* The text of a cell; not ended by a zero. */
 const char *table_text(const struct table *t, const struct cell *cell);
+
+/* Is it this text? */
+bool table_says(const struct table *t, const struct cell *cell,
+		const char *text);
+/* The cell of a row under a key; NULL if there is none, or it is unknown. */
+const struct cell *table_known(const struct table *t, const struct cell *row,
+			       const char *key);
 
 /* Index of a column by its key, also without "_bytes"; -1 if none. */
 int column_find(const struct column *columns, size_t n, const char *key);

@@ -141,7 +141,7 @@ uint32_t profile_add(struct profile *p, uint32_t key, const struct sample *s)
 	add_to(p, &p->rows[row], &sum);
 	add_to(p, &p->total, &sum);
 	p->samples[handle - 1] = (struct profile_sample){
-		.sample = *s, .row = row, .age = p->age,
+		.sample = *s, .row = row,
 		.young = p->comparing,
 	};
 	return handle;
@@ -158,10 +158,6 @@ void profile_remove(struct profile *p, uint32_t handle)
 	const struct profile_sample *s = &p->samples[handle - 1];
 	struct profile_sum sum;
 
-	if (s->age != p->age) {
-		free_handle(p, handle);
-		return;
-	}
 	weigh(p, &s->sample, &sum);
 	p->stamp++;
 	p->n_freed++;
@@ -178,19 +174,6 @@ void profile_mark(struct profile *p)
 void profile_compare(struct profile *p, bool on)
 {
 	p->comparing = on;
-}
-
-void profile_discard(struct profile *p)
-{
-	p->n_discarded += p->total.view[VIEW_LIVE].n;
-	p->stamp++;
-	for (size_t i = 0; i < p->n_rows; i++) {
-		touch(p, &p->rows[i]);
-		p->rows[i].view[VIEW_LIVE] = (struct profile_sum){ 0 };
-	}
-	touch(p, &p->total);
-	p->total.view[VIEW_LIVE] = (struct profile_sum){ 0 };
-	p->age++;
 }
 
 void profile_finish(struct profile *p)

@@ -18,7 +18,6 @@
  * was live at both is in neither, as its samples are the same.
  *
  * Sampling *stops* when the owner no longer adds; blocks are followed on.
- * profile_discard() ends that too.
  */
 #ifndef SAMPLER_PROFILE_H
 #define SAMPLER_PROFILE_H
@@ -51,7 +50,6 @@ struct profile_row {
 struct profile_sample {
 	struct sample sample;
 	uint32_t row;		/* or next free handle */
-	uint32_t age;		/* discards before it was added */
 	bool young;		/* came while two instants are compared */
 };
 
@@ -66,8 +64,6 @@ struct profile {
 	uint32_t free_sample;	/* handle; 0 none */
 	uint64_t stamp, marked;	/* changes so far, and when it was marked */
 	uint64_t n_freed;	/* of the samples, while followed */
-	uint64_t n_discarded;
-	uint32_t age;
 	bool comparing;
 	struct profile_row total;
 };
@@ -94,9 +90,6 @@ void profile_mark(struct profile *p);
 
 /* The first of two instants, and the second.  Once for a profile. */
 void profile_compare(struct profile *p, bool on);
-
-/* Nothing that is live is followed on; what was allocated stays. */
-void profile_discard(struct profile *p);
 
 /* Live bytes in 2^-16: for those who look for a peak. */
 static inline unsigned __int128 profile_live(const struct profile *p)

@@ -12,14 +12,14 @@
 #include "tui/keys.h"
 #include "tui/tui.h"
 
-static struct page_look look_of(const struct tui *t)
+struct page_look tui_look(const struct tui *t)
 {
 	return (struct page_look){ tui_page_width(t), t->exact, t->no_bars };
 }
 
 void tui_lay_out(struct tui *t, struct page *p)
 {
-	struct page_look look = look_of(t);
+	struct page_look look = tui_look(t);
 
 	tui_drop_side(t);
 	page_lay_out(p, &look);
@@ -37,8 +37,7 @@ static struct page *refuse(struct tui *t, struct page *p,
 			   const struct err *err)
 {
 	tui_say(t, true, "%s", err->msg);
-	page_fini(p);
-	free(p);
+	tui_free_page(p);
 	return NULL;
 }
 
@@ -81,8 +80,7 @@ static bool push(struct tui *t, struct page *p)
 	if (!p)
 		return false;
 	if (t->depth == TUI_DEPTH) {
-		page_fini(t->stack[0]);
-		free(t->stack[0]);
+		tui_free_page(t->stack[0]);
 		memmove(t->stack, t->stack + 1,
 			(TUI_DEPTH - 1) * sizeof(t->stack[0]));
 		t->depth--;
@@ -332,7 +330,7 @@ void tui_branch(struct tui *t, enum action action)
 	enum page_branch what = action == DO_OPEN ? BRANCH_OPEN
 		: action == DO_CLOSE ? BRANCH_CLOSE
 		: action == DO_ENTER ? BRANCH_TOGGLE : BRANCH_OPEN_ALL;
-	struct page_look look = look_of(t);
+	struct page_look look = tui_look(t);
 
 	if (t->in_side || !page_branch(tui_page(t), what, &look))
 		branch_of_nodes(t, action);
@@ -365,8 +363,7 @@ static void filter_blocks(struct tui *t, const char *expr)
 		t->stack[t->depth - 1] = new;
 	else
 		t->root[t->view] = new;
-	page_fini(p);
-	free(p);
+	tui_free_page(p);
 }
 
 /* False: the message says why there are no tables. */
@@ -404,8 +401,7 @@ void tui_refresh(struct tui *t)
 	for (size_t i = 1; i < TUI_VIEWS; i++) {
 		if (!t->root[i] || i == t->view)
 			continue;
-		page_fini(t->root[i]);
-		free(t->root[i]);
+		tui_free_page(t->root[i]);
 		t->root[i] = NULL;
 	}
 	tui_refresh_page(t, t->root[0]);
@@ -545,7 +541,7 @@ static void export(struct tui *t, const char *path)
 
 static void sort_by(struct tui *t, const char *name)
 {
-	struct page_look look = look_of(t);
+	struct page_look look = tui_look(t);
 	struct page_part *part;
 	bool reverse = *name == '-';
 	int column;

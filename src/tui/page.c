@@ -80,11 +80,7 @@ void page_show_row(struct page *p, const struct table *from,
 	for (size_t i = 0; i < n; i++) {
 		struct cell c = row_cell(from, row, i);
 
-		if (c.known && from->columns[i].type == COLUMN_TEXT)
-			table_set_bytes(t, i, table_text(from, &c),
-					c.text.len);
-		else if (c.known)
-			t->cells[i] = c;
+		table_copy(t, i, from, &c);
 	}
 }
 

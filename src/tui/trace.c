@@ -184,20 +184,6 @@ static bool build(void *context, struct report *r, vaddr at, struct err *err)
 
 /* ---- where rows lead ---- */
 
-static const struct cell *known_cell(const struct table *t,
-				     const struct cell *row, const char *key)
-{
-	int i = column_find(t->columns, t->n_columns, key);
-
-	return i >= 0 && row[i].known ? &row[i] : NULL;
-}
-
-static bool says(const struct table *t, const struct cell *c, const char *word)
-{
-	return c->text.len == strlen(word) &&
-	       !memcmp(table_text(t, c), word, c->text.len);
-}
-
 /* A moment of the overview: who is it? */
 static void moment_goal(const struct table *t, const struct cell *row,
 			struct goal *ret)
@@ -211,10 +197,10 @@ static void moment_goal(const struct table *t, const struct cell *row,
 		{ "allocated", "All", METRIC_ALLOCATED },
 		{ "temporary", "Freed at once", METRIC_TEMPORARY },
 	};
-	const struct cell *what = known_cell(t, row, "what");
+	const struct cell *what = table_known(t, row, "what");
 
 	for (size_t i = 0; what && i < countof(moments); i++) {
-		if (!says(t, what, moments[i].what))
+		if (!table_says(t, what, moments[i].what))
 			continue;
 		ret->kind = GOAL_SECTIONS;
 		ret->name = moments[i].name;
@@ -230,7 +216,7 @@ static uint32_t find_site(const struct trace_source *s, const struct table *t,
 	const struct sites *sites = &s->pass[PASS_PEAK].sites;
 
 	for (size_t i = 0; i < sites->n; i++)
-		if (says(t, name, sites->sites[i].name))
+		if (table_says(t, name, sites->sites[i].name))
 			return (uint32_t)i + 1;
 	return 0;
 }
@@ -240,7 +226,7 @@ static void site_goal(const struct trace_source *s, vaddr at,
 		      const struct table *t, const struct cell *row,
 		      struct goal *ret)
 {
-	const struct cell *name = known_cell(t, row, "site");
+	const struct cell *name = table_known(t, row, "site");
 	uint32_t site = name ? find_site(s, t, name) : 0;
 
 	if (!site)

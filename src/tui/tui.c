@@ -44,7 +44,7 @@ void tui_init(struct tui *t, const struct tui_source *source, bool utf8,
 	make_first_page(t);
 }
 
-static void free_page(struct page *p)
+void tui_free_page(struct page *p)
 {
 	if (p)
 		page_fini(p);
@@ -54,7 +54,7 @@ static void free_page(struct page *p)
 static void pop_to(struct tui *t, size_t depth)
 {
 	while (t->depth > depth)
-		free_page(t->stack[--t->depth]);
+		tui_free_page(t->stack[--t->depth]);
 }
 
 void tui_fini(struct tui *t)
@@ -63,7 +63,7 @@ void tui_fini(struct tui *t)
 	heat_free(t->kept);
 	pop_to(t, 0);
 	for (size_t i = 0; i < TUI_VIEWS; i++)
-		free_page(t->root[i]);
+		tui_free_page(t->root[i]);
 	str_fini(&t->typed);
 	str_fini(&t->sought);
 	str_fini(&t->message);
@@ -102,7 +102,7 @@ static void make_again(struct tui *t, size_t view)
 {
 	struct page *old = t->root[view];
 	struct page *new = tui_make_blocks(t, old->filter.text);
-	struct page_look look = { tui_page_width(t), t->exact, t->no_bars };
+	struct page_look look = tui_look(t);
 
 	if (!new)
 		return;
@@ -112,7 +112,7 @@ static void make_again(struct tui *t, size_t view)
 		new->cursor = old->cursor;
 		page_lay_out(new, &look);
 	}
-	free_page(old);
+	tui_free_page(old);
 	t->root[view] = new;
 }
 
@@ -174,8 +174,7 @@ static void prompt(struct tui *t, char what)
 
 static void sort_page(struct tui *t, bool reverse)
 {
-	const struct page_look look = { tui_page_width(t), t->exact,
-					t->no_bars };
+	const struct page_look look = tui_look(t);
 	struct page_part *part;
 	struct page *p = tui_page(t);
 	int column;
@@ -249,7 +248,7 @@ static void look_again(struct tui *t)
 	t->kept = NULL;
 	pop_to(t, 0);
 	for (size_t i = 0; i < TUI_VIEWS; i++) {
-		free_page(t->root[i]);
+		tui_free_page(t->root[i]);
 		t->root[i] = NULL;
 	}
 	t->view = 0;
@@ -260,8 +259,7 @@ static void look_again(struct tui *t)
 /* Words, hex, members of what is at an address. */
 static void turn(struct tui *t)
 {
-	const struct page_look look = { tui_page_width(t), t->exact,
-					t->no_bars };
+	const struct page_look look = tui_look(t);
 	struct page *p = tui_page(t);
 
 	if (!p->at || t->in_side)

@@ -164,6 +164,8 @@ void tui_drop_side(struct tui *t);
 /* A page with the picture of a mapping. */
 struct page *tui_picture(struct tui *t, vaddr start, vaddr end);
 
+struct page_look tui_look(const struct tui *t);
+void tui_free_page(struct page *p);
 struct page *tui_new_page(struct tui *t, const char *name, unsigned sections);
 /* A page's tables anew, with the order and the cursor that it has. */
 void tui_refresh_page(struct tui *t, struct page *p);

@@ -80,20 +80,6 @@ void goal_fini(struct goal *g)
 	str_fini(&g->filter);
 }
 
-static const struct cell *known_cell(const struct table *t,
-				     const struct cell *row, const char *key)
-{
-	int i = column_find(t->columns, t->n_columns, key);
-
-	return i >= 0 && row[i].known ? &row[i] : NULL;
-}
-
-static bool says(const struct table *t, const struct cell *c, const char *word)
-{
-	return !word || (c->text.len == strlen(word) &&
-			 !memcmp(table_text(t, c), word, c->text.len));
-}
-
 static bool leads_to_page(const struct table *t, const struct cell *row,
 			  struct goal *ret)
 {
@@ -102,8 +88,9 @@ static bool leads_to_page(const struct table *t, const struct cell *row,
 
 		if (strcmp(pages[i].table, t->name))
 			continue;
-		c = known_cell(t, row, pages[i].key);
-		if (!c || !says(t, c, pages[i].value))
+		c = table_known(t, row, pages[i].key);
+		if (!c || (pages[i].value &&
+			   !table_says(t, c, pages[i].value)))
 			continue;
 		ret->kind = GOAL_SECTIONS;
 		ret->name = pages[i].name;
@@ -136,11 +123,11 @@ static bool is_of(const struct table *t, const char *name)
 static bool leads_to_blocks(const struct table *t, const struct cell *row,
 			    struct goal *ret)
 {
-	const struct cell *name = known_cell(t, row, "name");
-	const struct cell *min = known_cell(t, row, "min_bytes");
-	const struct cell *max = known_cell(t, row, "max_bytes");
-	const struct cell *size = known_cell(t, row, "size");
-	const struct cell *owner = known_cell(t, row, "allocator");
+	const struct cell *name = table_known(t, row, "name");
+	const struct cell *min = table_known(t, row, "min_bytes");
+	const struct cell *max = table_known(t, row, "max_bytes");
+	const struct cell *size = table_known(t, row, "size");
+	const struct cell *owner = table_known(t, row, "allocator");
 	bool ok = false;
 
 	if (is_of(t, "arenas") && name)
@@ -170,8 +157,8 @@ static bool leads_to_blocks(const struct table *t, const struct cell *row,
 static bool leads_to_picture(const struct table *t, const struct cell *row,
 			     struct goal *ret)
 {
-	const struct cell *start = known_cell(t, row, "address");
-	const struct cell *end = known_cell(t, row, "end");
+	const struct cell *start = table_known(t, row, "address");
+	const struct cell *end = table_known(t, row, "end");
 
 	if (!is_of(t, "mappings") || !start || !end || end->u <= start->u)
 		return false;
@@ -185,7 +172,7 @@ static bool leads_to_picture(const struct table *t, const struct cell *row,
 static bool leads_to_member(const struct table *t, const struct cell *row,
 			    struct goal *ret)
 {
-	const struct cell *value = known_cell(t, row, "value");
+	const struct cell *value = table_known(t, row, "value");
 	char text[24];
 
 	if (!is_of(t, "members") || !value ||

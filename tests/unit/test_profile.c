@@ -128,29 +128,6 @@ TEST(handles_are_used_again)
 	profile_fini(&p);
 }
 
-TEST(discarded_blocks_are_passed_over)
-{
-	struct profile p;
-	uint32_t a, b;
-
-	profile_init(&p, ESTIMATOR_HT);
-	a = add(&p, 1, 100);
-	profile_mark(&p);
-	profile_discard(&p);
-	b = add(&p, 1, 30);
-	CHECK(a != b);
-	profile_remove(&p, a);
-	CHECK_NEAR(bytes_of(&p, 1, VIEW_LIVE), 30, 0);
-	profile_remove(&p, b);
-	profile_finish(&p);
-	CHECK_NEAR(bytes_of(&p, 1, VIEW_LIVE), 0, 0);
-	CHECK_NEAR(bytes_of(&p, 1, VIEW_MARKED), 100, 0);
-	CHECK_NEAR(bytes_of(&p, 1, VIEW_ALLOCATED), 130, 0);
-	CHECK_U64(p.n_discarded, 1);
-	CHECK_U64(p.n_freed, 1);
-	profile_fini(&p);
-}
-
 /* Nothing that a trace can claim makes the sums undefined. */
 TEST(absurd_samples)
 {
