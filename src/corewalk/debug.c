@@ -340,7 +340,7 @@ static void hide_sections(Elf *elf)
 {
 	static const char *const names[] = {
 		".debug_loclists", ".debug_loc", ".debug_frame",
-		".debug_macro", ".debug_aranges",
+		".debug_macro",
 	};
 	Elf_Scn *scn = NULL;
 	size_t strings;

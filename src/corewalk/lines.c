@@ -46,6 +46,7 @@ struct unit {
 
 struct table {
 	const struct debug_module *module;
+	bool whole;		/* by the units themselves */
 	struct unit *units;	/* owned */
 	size_t n_units, cap_units;
 	struct ranges ranges;	/* of the units */
@@ -58,6 +59,15 @@ struct lines {
 	char **names;		/* owned; put together here */
 	size_t n_names, cap_names;
 };
+
+static void forget_units(struct table *t)
+{
+	for (size_t i = 0; i < t->n_units; i++) {
+		free(t->units[i].functions.items);
+		free(t->units[i].scopes);
+	}
+	t->n_units = t->ranges.n = 0;
+}
 
 struct lines *lines_new(void)
 {
@@ -74,10 +84,7 @@ void lines_free(struct lines *l)
 	for (size_t i = 0; i < l->n; i++) {
 		struct table *t = l->tables[i];
 
-		for (size_t k = 0; k < t->n_units; k++) {
-			free(t->units[k].functions.items);
-			free(t->units[k].scopes);
-		}
+		forget_units(t);
 		free(t->units);
 		free(t->ranges.items);
 		free(t);
@@ -149,6 +156,84 @@ static void read_units(struct table *t)
 	sort_ranges(&t->ranges);
 }
 
+/* How many bytes the unit of this entry has; 0: it is none. */
+static uint64_t unit_bytes(Dwarf *dwarf, Dwarf_Off die_at)
+{
+	Dwarf_Off start, next;
+	Dwarf_Die die;
+	size_t header;
+	uint8_t address, offset;
+
+	if (!dwarf_offdie(dwarf, die_at, &die))
+		return 0;
+	start = die_at - dwarf_cuoffset(&die);
+	return dwarf_nextcu(dwarf, start, &next, &header, NULL, &address,
+			    &offset) || next <= start ? 0 : next - start;
+}
+
+static int by_entry(const void *a, const void *b)
+{
+	const struct unit *x = a, *y = b;
+
+	return (x->die > y->die) - (x->die < y->die);
+}
+
+/* Ranges have the entries of units: these become units, with numbers. */
+static void number_units(struct table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->ranges.n; i++)
+		MEM_PUSH(t->units, t->n_units, t->cap_units) =
+			(struct unit){ .die = t->ranges.items[i].at };
+	if (t->n_units)
+		qsort(t->units, t->n_units, sizeof(*t->units), by_entry);
+	for (size_t i = 0; i < t->n_units; i++)
+		if (!n || t->units[n - 1].die != t->units[i].die)
+			t->units[n++] = t->units[i];
+	t->n_units = n;
+	for (size_t i = 0; i < t->ranges.n; i++) {
+		struct range *r = &t->ranges.items[i];
+
+		r->at = BISECT(mid, 0, n, t->units[mid].die < r->at);
+	}
+}
+
+/*
+ * The table that some compilers write says where units are without a look at
+ * each.  It need not have all of them.
+ */
+static void read_aranges(struct table *t)
+{
+	Dwarf_Aranges *list;
+	size_t n;
+
+	if (dwarf_getaranges(t->module->dwarf, &list, &n))
+		return;
+	n = min_u64(n, MAX_RANGES);
+	for (size_t i = 0; i < n; i++) {
+		Dwarf_Addr start;
+		Dwarf_Word length;
+		Dwarf_Off die;
+
+		if (!dwarf_getarangeinfo(dwarf_onearange(list, i), &start,
+					 &length, &die) &&
+		    start && length && start + length > start)
+			MEM_PUSH(t->ranges.items, t->ranges.n, t->ranges.cap) =
+				(struct range){ start, start + length, die };
+	}
+	number_units(t);
+	sort_ranges(&t->ranges);
+}
+
+/* NULL if none has the address, by what is known so far. */
+static struct unit *unit_at(struct table *t, uint64_t addr)
+{
+	const struct range *r = find_range(&t->ranges, addr);
+
+	return r ? &t->units[r->at] : NULL;
+}
+
 static struct table *table_of(struct lines *l, const struct debug_module *m)
 {
 	struct table *t;
@@ -159,7 +244,7 @@ static struct table *table_of(struct lines *l, const struct debug_module *m)
 	t = mem_zalloc(sizeof(*t));
 	t->module = m;
 	MEM_PUSH(l->tables, l->n, l->cap) = t;
-	read_units(t);
+	read_aranges(t);
 	return t;
 }
 
@@ -372,17 +457,23 @@ static struct unit *find_unit(struct lines *l, const struct debug_module *m,
 {
 	struct table *t;
 	struct unit *u;
-	const struct range *r;
 
 	if (!m->dwarf)
 		return NULL;
 	t = table_of(l, m);
-	r = find_range(&t->ranges, addr);
-	if (!r)
+	u = unit_at(t, addr);
+	if (!u && !t->whole) {
+		forget_units(t);
+		t->whole = true;
+		read_units(t);
+		u = unit_at(t, addr);
+	}
+	if (!u)
 		return NULL;
-	u = &t->units[r->at];
 	if (!dwarf_offdie(m->dwarf, u->die, ret))
 		return NULL;
+	if (!u->read && !u->bytes)
+		u->bytes = unit_bytes(m->dwarf, u->die);
 	if (!u->read)
 		read_unit(u, ret);
 	return u;

@@ -173,7 +173,38 @@ imported() {
 }
 ok "an imported symbol names no code" imported
 
+# Of some units the table of ranges is not there: clang writes none.
+two_units() {
+	cat >one.c <<-'END'
+		#include <stdlib.h>
+		void *two(int n);
+		void *volatile kept[2];
+		int main(void)
+		{
+			kept[0] = malloc(3000);	/* one */
+			kept[1] = two(5000);
+			return 0;
+		}
+	END
+	cat >two.c <<-'END'
+		#include <stdlib.h>
+		void *two(int n)
+		{
+			return malloc(n + 1);	/* two */
+		}
+	END
+	$CC -O0 -g -c one.c && $CC -O0 -g -c two.c &&
+	objcopy -R .debug_aranges -R .rela.debug_aranges two.o &&
+	$CC -o units one.o two.o &&
+	"$HEAPCORE" record -q -o units.trace -- ./units &&
+	"$HEAPCORE" replay --exact --only=sites --json units.trace |
+		jq -r '.sites[].site' | grep "^two  two.c:4$\|^main  one.c:6$" |
+		sort >got
+	is "$(cat got)" "$(printf 'main  one.c:6\ntwo  two.c:4')"
+}
+
 if command -v objcopy >/dev/null; then
+	ok "a unit that the table of ranges lacks" two_units
 	mkdir -p "debug$PWD"
 	objcopy --only-keep-debug prog "debug$PWD/prog.debug"
 	objcopy --strip-all --add-gnu-debuglink="debug$PWD/prog.debug" prog
