@@ -250,6 +250,21 @@ static void add_entry(struct reader *r, uint64_t page, vaddr leaf,
 		(struct gtc_head){ page, span, class };
 }
 
+/*
+ * A node has a page at least, and the budget is that of all there are: many
+ * words that lead to one, or to a hole, soon use it up.
+ */
+static bool new_node(struct reader *r, vaddr node)
+{
+	enum { LEAST = 4096 };
+
+	if (node >> 47 || r->budget < LEAST)
+		return false;
+	r->budget -= LEAST;
+	MEM_PUSH(r->t->nodes, r->t->n_nodes, r->t->cap_nodes) = node;
+	return true;
+}
+
 static void read_leaf(struct reader *r, uint64_t high, vaddr leaf)
 {
 	struct gtcmalloc *t = r->t;
@@ -258,7 +273,8 @@ static void read_leaf(struct reader *r, uint64_t high, vaddr leaf)
 	vaddr trackers = entries + (UINT64_C(8) << bits);
 	uint64_t word;
 
-	MEM_PUSH(t->nodes, t->n_nodes, t->cap_nodes) = leaf;
+	if (!new_node(r, leaf))
+		return;
 	MEM_PUSH(t->covered, t->n_covered, t->cap_covered) =
 		gtc_addr(t, high << bits);
 	r->last = 0;
@@ -282,12 +298,12 @@ static void read_mid(struct reader *r, uint64_t high, vaddr mid)
 	vaddr at;
 	uint64_t leaf;
 
-	MEM_PUSH(t->nodes, t->n_nodes, t->cap_nodes) = mid;
+	if (!new_node(r, mid))
+		return;
 	words_init(&r->mid, t->sp, mid, mid + (UINT64_C(8) << bits),
 		   WORDS_BUFFER, &r->budget);
 	while (words_next(&r->mid, &at, &leaf))
-		if (!(leaf >> 47))
-			read_leaf(r, high << bits | (at - mid) / 8, leaf);
+		read_leaf(r, high << bits | (at - mid) / 8, leaf);
 }
 
 static void read_map(struct gtcmalloc *t)
@@ -297,7 +313,6 @@ static void read_map(struct gtcmalloc *t)
 	vaddr at;
 
 	r->t = t;
-	/* Each node is memory of its own, however many lead to it. */
 	r->budget = 64 * MIB + space_bytes(t->sp);
 	words_init(&r->root, t->sp, t->map.root, t->map.root +
 		   (UINT64_C(8) << t->map.root_bits), WORDS_BUFFER,
@@ -305,8 +320,6 @@ static void read_map(struct gtcmalloc *t)
 	while (words_next(&r->root, &at, &node)) {
 		uint64_t i = (at - t->map.root) / 8;
 
-		if (node >> 47)
-			continue;
 		if (t->map.mid_bits)
 			read_mid(r, i, node);
 		else

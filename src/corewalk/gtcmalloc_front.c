@@ -153,14 +153,17 @@ bool gtc_slab_list(const struct gtcmalloc *t, uint32_t cpu, unsigned class,
 }
 
 /* A CPU that has not run a thread yet has only zeros. */
-static bool slab_untouched(const struct gtcmalloc *t, uint32_t cpu)
+static bool slab_untouched(const struct gtcmalloc *t, uint32_t cpu,
+			   uint64_t *budget)
 {
 	vaddr at = t->slabs + ((vaddr)cpu << t->slab_shift);
 	uint64_t word;
 
-	for (unsigned i = 0; i < t->n_classes * t->slab_header; i += 8)
+	for (unsigned i = 0; i < t->n_classes * t->slab_header; i += 8) {
+		*budget -= min_u64(*budget, 8);
 		if (!space_u64(t->sp, at + i, &word) || word)
 			return false;
+	}
 	return true;
 }
 
@@ -203,14 +206,15 @@ static int64_t count_slabs(struct gtcmalloc *t, uint64_t *budget)
 	unsigned gap = 0;
 
 	t->n_slabs = 0;
-	for (uint32_t cpu = 0; cpu < MAX_CPUS && gap <= MAX_GAP; cpu++) {
+	for (uint32_t cpu = 0; cpu < MAX_CPUS && gap <= MAX_GAP && *budget;
+	     cpu++) {
 		int64_t n;
 
 		if (!space_mapped(t->sp, t->slabs +
 				  ((vaddr)cpu << t->slab_shift),
 				  UINT64_C(1) << t->slab_shift))
 			break;
-		if (slab_untouched(t, cpu))
+		if (slab_untouched(t, cpu, budget))
 			continue;
 		n = count_slab(t, cpu, budget);
 		if (n <= 0) {

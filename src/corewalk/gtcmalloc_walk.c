@@ -191,6 +191,24 @@ static bool has_structure(const struct walk *w, vaddr start, vaddr end)
 }
 
 /*
+ * Where the next huge page with a tracker or a structure begins, or the one
+ * that end is in: mappings claim terabytes and have nothing in them.
+ */
+static vaddr quiet_end(const struct walk *w, vaddr at, vaddr end)
+{
+	const struct gtcmalloc *t = w->t;
+	size_t huge = BISECT(mid, 0, t->n_huge,
+			     t->huge[mid] < at >> GTC_HUGE_SHIFT);
+	size_t own = BISECT(mid, 0, w->n_own, w->own[mid] < at);
+
+	if (huge < t->n_huge)
+		end = min_u64(end, t->huge[huge] << GTC_HUGE_SHIFT);
+	if (own < w->n_own)
+		end = min_u64(end, w->own[own]);
+	return round_down(end, HUGE_BYTES);
+}
+
+/*
  * Free pages in [start, end): those of huge pages that are in use, and whole
  * ones that are not; builds of 2023 take some of these for structures.
  */
@@ -207,6 +225,8 @@ static void add_gap(const struct walk *w, struct pieces *p, vaddr start,
 		stop = min_u64(round_down(at, HUGE_BYTES) + HUGE_BYTES, end);
 		used |= at == start && after_span && at % HUGE_BYTES;
 		used |= stop == end && before_span && end % HUGE_BYTES;
+		if (!used)
+			stop = max_u64(stop, quiet_end(w, at, end));
 		state = used ? BLOCK_UNSORTED :
 			has_structure(w, at, stop) ? BLOCK_OVERHEAD :
 			BLOCK_TOP;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hand-made heap of google/tcmalloc with damage.  An input is the era, what
- * holds the caches, and then eleven bytes for each change: where, in which of
- * its structures, and what is written there.
+ * holds the caches and whether terabytes are claimed, and then eleven bytes
+ * for each change: where, in which of its structures, and what is written
+ * there.
  *
  * Code: corewalk/(gtcmalloc_|alloc_gtcmalloc)
  */
 #include "fuzz/choose.h"
 #include "unit/gtc_image.h"
 
-enum { CHANGE = 11, MAX_CHANGES = 64, SPANS = 40 };
+enum { CHANGE = 11, MAX_CHANGES = 64, SPANS = 70, CLAIMED_SHIFT = 42 };
 
 static const struct part {
 	vaddr start;
@@ -71,8 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	choose("gtcmalloc", data, size);
-	gi_init_spans(&g, &gi_eras[data[0] % countof(gi_eras)],
-		      data[1] % 3 * 4, SPANS);
+	gi_init_some(&g, &gi_eras[data[0] % countof(gi_eras)],
+		     data[1] % 3 * 4, SPANS,
+		     data[1] / 3 % 2 ? UINT64_C(1) << CLAIMED_SHIFT : 0);
 	for (size_t i = 2; i + CHANGE <= size &&
 	     i < 2 + MAX_CHANGES * CHANGE; i += CHANGE)
 		change(&g, data + i);

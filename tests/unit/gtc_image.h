@@ -282,9 +282,13 @@ static inline void gi_map(struct gi *g)
 	gi_put64(g, GI_LEAF + 8192 + 32768, GI_SPAN);
 }
 
-/* header 0: a thread cache; 4, 8: slabs.  So many spans of objects. */
-static inline void gi_init_spans(struct gi *g, const struct gi_era *era,
-				 unsigned header, unsigned spans)
+/*
+ * header 0: a thread cache; 4, 8: slabs.  So many spans of objects; behind the
+ * heap so many bytes that can be written to are claimed, and none is there.
+ */
+static inline void gi_init_some(struct gi *g, const struct gi_era *era,
+				unsigned header, unsigned spans,
+				uint64_t claimed)
 {
 	struct space *sp = target_mem_new(MACHINE_X86_64);
 	const uint32_t rw = SEG_R | SEG_W;
@@ -294,8 +298,9 @@ static inline void gi_init_spans(struct gi *g, const struct gi_era *era,
 		       "prog");
 	target_mem_add(sp, GI_HEAP, GI_HEAP_BYTES, rw, NULL, GI_HEAP_BYTES,
 		       NULL);
-	target_mem_add(sp, GI_HEAP + GI_HEAP_BYTES, GIB - GI_HEAP_BYTES, 0,
-		       NULL, 0, NULL);
+	target_mem_add(sp, GI_HEAP + GI_HEAP_BYTES,
+		       max_u64(claimed, GIB - GI_HEAP_BYTES),
+		       claimed ? rw : 0, NULL, 0, NULL);
 	target_mem_add(sp, GI_META, GI_META_BYTES, rw, NULL, GI_META_BYTES,
 		       NULL);
 	target_mem_add(sp, GI_META + GI_META_BYTES, GIB - GI_META_BYTES, 0,
@@ -324,7 +329,7 @@ static inline void gi_init_spans(struct gi *g, const struct gi_era *era,
 static inline void gi_init(struct gi *g, const struct gi_era *era,
 			   unsigned header)
 {
-	gi_init_spans(g, era, header, GI_SPANS);
+	gi_init_some(g, era, header, GI_SPANS, 0);
 }
 
 #endif
