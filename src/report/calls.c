@@ -4,18 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
-enum { FIRST_BUCKETS = 1 << 10, NO_CALL = UINT32_MAX };
+enum { NO_CALL = UINT32_MAX };
 
 /* The tree while it is made: nodes in order of appearance. */
 struct growing {
 	const struct replay_input *in;
 	struct call *nodes;	/* owned; parent NO_CALL at the top */
 	size_t n, cap;
-	uint32_t *buckets;	/* owned; index + 1, by parent and function */
-	size_t n_buckets;
+	struct map children;	/* index + 1, by parent and function */
 };
 
 static void add_sum(struct call_sum *to, const struct call_sum *s)
@@ -37,50 +37,21 @@ void call_sum_of(struct call_sum *ret, const struct site *s,
 
 /* ---- growing ---- */
 
-static size_t bucket_of(const struct growing *g, uint32_t parent,
-			uint32_t function)
-{
-	uint64_t key = (uint64_t)parent << 32 | function;
-	size_t mask = g->n_buckets - 1;
-	size_t i = (key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
-
-	for (; g->buckets[i]; i = (i + 1) & mask) {
-		const struct call *c = &g->nodes[g->buckets[i] - 1];
-
-		if (c->parent == parent && c->function == function)
-			break;
-	}
-	return i;
-}
-
-static void more_buckets(struct growing *g)
-{
-	free(g->buckets);
-	g->n_buckets *= 2;
-	g->buckets = mem_zalloc(g->n_buckets * sizeof(*g->buckets));
-	for (uint32_t i = 0; i < g->n; i++)
-		g->buckets[bucket_of(g, g->nodes[i].parent,
-				     g->nodes[i].function)] = i + 1;
-}
-
 /* The call of a function by a node; the node itself if there is no room. */
 static uint32_t child_of(struct growing *g, uint32_t parent,
 			 uint32_t function)
 {
-	size_t i = bucket_of(g, parent, function);
+	uint64_t key = ((uint64_t)parent << 32 | function) + 1;
+	uint32_t found = map_get(&g->children, key);
 
-	if (g->buckets[i])
-		return g->buckets[i] - 1;
+	if (found)
+		return found - 1;
 	if (g->n == CALLS_MAX && parent != NO_CALL)
 		return parent;
-	if (g->n >= g->n_buckets / 2) {
-		more_buckets(g);
-		i = bucket_of(g, parent, function);
-	}
 	MEM_PUSH(g->nodes, g->n, g->cap) = (struct call){
 		.function = function, .parent = parent,
 	};
-	g->buckets[i] = (uint32_t)g->n;
+	map_put(&g->children, key, (uint32_t)g->n);
 	return (uint32_t)g->n - 1;
 }
 
@@ -220,11 +191,10 @@ static void put_in_order(struct calls *c, const struct growing *g,
 
 void calls_init(struct calls *c, const struct replay_input *in)
 {
-	struct growing g = { .in = in, .n_buckets = FIRST_BUCKETS };
+	struct growing g = { .in = in };
 	struct branch *branches;
 	uint32_t *first;
 
-	g.buckets = mem_zalloc(g.n_buckets * sizeof(*g.buckets));
 	for (uint32_t i = 0; i < in->replay->n_sites; i++)
 		if (in->replay->sites[i].allocations)
 			add_stack(&g, i);
@@ -235,7 +205,7 @@ void calls_init(struct calls *c, const struct replay_input *in)
 	put_in_order(c, &g, branches, first);
 	free(first);
 	free(branches);
-	free(g.buckets);
+	map_fini(&g.children);
 	free(g.nodes);
 }
 

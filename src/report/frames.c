@@ -486,40 +486,14 @@ static uint32_t new_frame(struct frames *f, vaddr addr)
 	return add_frame(f, &frame, &function);
 }
 
-static size_t addr_slot(const struct frames *f, vaddr addr)
-{
-	size_t mask = f->n_by_addr - 1;
-	size_t i = (addr * UINT64_C(0x9e3779b97f4a7c15) >> 30) & mask;
-
-	while (f->by_addr[i] && f->frames[f->by_addr[i] - 1].addr != addr)
-		i = (i + 1) & mask;
-	return i;
-}
-
-static void grow_addrs(struct frames *f)
-{
-	free(f->by_addr);
-	f->n_by_addr *= 2;
-	f->by_addr = mem_zalloc(f->n_by_addr * sizeof(*f->by_addr));
-	for (size_t i = 0; i < f->n_frames; i++) {
-		const struct named_frame *frame = &f->frames[i];
-
-		if (frame->first)
-			f->by_addr[addr_slot(f, frame->addr)] =
-				(uint32_t)i + 1;
-	}
-}
-
 uint32_t frames_find(struct frames *f, vaddr addr)
 {
-	size_t slot;
+	/* No key is 0. */
+	uint32_t *at = addr + 1 ? map_at(&f->by_addr, addr + 1) : &f->of_last;
 
-	if (f->n_frames >= f->n_by_addr / 2)
-		grow_addrs(f);
-	slot = addr_slot(f, addr);
-	if (!f->by_addr[slot])
-		f->by_addr[slot] = new_frame(f, addr) + 1;
-	return f->by_addr[slot] - 1;
+	if (!*at)
+		*at = new_frame(f, addr) + 1;
+	return *at - 1;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -548,10 +522,8 @@ void frames_init(struct frames *f, struct trace *trace,
 		.options = options,
 		.debug = debug_new(NULL, options),
 		.lines = lines_new(),
-		.n_by_addr = FIRST_BUCKETS,
 		.n_by_name = FIRST_BUCKETS,
 	};
-	f->by_addr = mem_zalloc(f->n_by_addr * sizeof(*f->by_addr));
 	f->by_name = mem_zalloc(f->n_by_name * sizeof(*f->by_name));
 	f->objects = mem_zalloc((trace_info(trace)->n_modules + 1) *
 				sizeof(*f->objects));
@@ -573,7 +545,7 @@ void frames_fini(struct frames *f)
 	free(f->given);
 	free(f->frames);
 	free(f->functions);
-	free(f->by_addr);
+	map_fini(&f->by_addr);
 	free(f->by_name);
 	*f = (struct frames){ .trace = NULL };
 }

@@ -11,6 +11,7 @@
 #ifndef REPORT_FRAMES_H
 #define REPORT_FRAMES_H
 
+#include "base/map.h"
 #include "base/types.h"
 #include "corewalk/lines.h"
 #include "replay/trace_read.h"
@@ -39,9 +40,9 @@ struct frames {
 	size_t n_frames, cap_frames;
 	struct frame_function *functions;	/* owned; likewise */
 	size_t n_functions, cap_functions;
-	uint32_t *by_addr;	/* owned; hash: index + 1 */
-	size_t n_by_addr;
-	uint32_t *by_name;
+	struct map by_addr;	/* index + 1 of the first, by address + 1 */
+	uint32_t of_last;	/* the same of the last address there is */
+	uint32_t *by_name;	/* owned; hash: index + 1 */
 	size_t n_by_name;
 	struct frame_object *objects;	/* owned; by module */
 	const struct trace_name **given;	/* owned; by address */
