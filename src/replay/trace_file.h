@@ -5,6 +5,7 @@
 #ifndef REPLAY_TRACE_FILE_H
 #define REPLAY_TRACE_FILE_H
 
+#include "base/map.h"
 #include "replay/trace_read.h"
 
 enum {
@@ -94,11 +95,6 @@ struct stream {
 	size_t at, n, cap;
 };
 
-struct thread_slot {
-	uint64_t key;		/* stream << 32 | tid, + 1; 0: free */
-	uint32_t thread;
-};
-
 struct trace {
 	const uint8_t *map;
 	size_t size;
@@ -133,8 +129,8 @@ struct trace {
 	struct trace_row *clocks, *rss, *gcs, *lost, *ends;
 	size_t cap_meta, cap_modules, cap_threads, cap_marks, cap_names;
 	size_t cap_clocks, cap_rss, cap_gcs, cap_lost, cap_ends;
-	struct thread_slot *slots;	/* owned; a power of two of them */
-	size_t n_slots;
+	/* index + 1, by (stream << 32 | tid) + 1 */
+	struct map thread_numbers;
 	char **texts;		/* owned, each */
 	size_t n_texts, cap_texts;
 };

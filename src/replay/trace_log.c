@@ -293,52 +293,22 @@ uint64_t trace_counted(const struct trace_counts *c, uint64_t *ret_bytes)
 	return blocks;
 }
 
-static uint64_t slot_of(uint64_t key, size_t n_slots)
-{
-	return key * 0x9e3779b97f4a7c15u >> 20 & (n_slots - 1);
-}
-
-static void grow_slots(struct trace *t)
-{
-	struct thread_slot *old = t->slots;
-	size_t n_old = t->n_slots;
-
-	t->n_slots = n_old ? n_old * 2 : 64;
-	t->slots = mem_zalloc(t->n_slots * sizeof(*t->slots));
-	for (size_t i = 0; i < n_old; i++) {
-		uint64_t at = slot_of(old[i].key, t->n_slots);
-
-		if (!old[i].key)
-			continue;
-		while (t->slots[at].key)
-			at = (at + 1) & (t->n_slots - 1);
-		t->slots[at] = old[i];
-	}
-	free(old);
-}
-
 /* The index of a thread, which is made when it is first seen. */
 uint32_t trace_thread_of(struct trace *t, uint32_t stream, uint64_t tid,
 			 uint64_t tick)
 {
 	uint64_t key = ((uint64_t)stream << 32 | (uint32_t)tid) + 1;
-	uint64_t at;
+	uint32_t *number = map_at(&t->thread_numbers, key);
 
-	if (t->info.n_threads * 2 >= t->n_slots)
-		grow_slots(t);
-	at = slot_of(key, t->n_slots);
-	while (t->slots[at].key && t->slots[at].key != key)
-		at = (at + 1) & (t->n_slots - 1);
-	if (!t->slots[at].key) {
-		t->slots[at].key = key;
-		t->slots[at].thread = (uint32_t)t->info.n_threads;
+	if (!*number) {
 		MEM_PUSH(t->threads, t->info.n_threads, t->cap_threads) =
 			(struct trace_thread){
 				.tid = tid, .tick = tick, .name = { "", 0 },
 			};
 		t->info.threads = t->threads;
+		*number = (uint32_t)t->info.n_threads;
 	}
-	return t->slots[at].thread;
+	return *number - 1;
 }
 
 uint64_t trace_log_end(const struct trace *t, const struct chunk_ref *c)

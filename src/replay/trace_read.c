@@ -441,7 +441,7 @@ void trace_close(struct trace *t)
 	free(t->gcs);
 	free(t->lost);
 	free(t->ends);
-	free(t->slots);
+	map_fini(&t->thread_numbers);
 	free(t->name);
 	free(t);
 }
