@@ -23,6 +23,7 @@
 #include "tui/term.h"
 #include "tui/trace.h"
 #include "tui/tui.h"
+#include "tui/undo.h"
 
 struct args {
 	struct common common;
@@ -496,6 +497,8 @@ static int show(struct run *run, struct err *err)
 	struct tui_source source;
 	bool ok = run->args.script || term_check(err);
 
+	if (ok && !run->args.script)
+		undo_begin();
 	setlocale(LC_CTYPE, "");
 	run->utf8 = !run->args.ascii &&
 		    !strcmp(nl_langinfo(CODESET), "UTF-8");

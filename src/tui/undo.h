@@ -8,6 +8,11 @@
  * Else the parent ends as the child did.  Signals that end a program are passed
  * on.
  *
+ * When it is computed, the parent has nothing to go back to: it ends, and the
+ * child belongs to the *supervisor*, a process that holds nothing, began all
+ * this and ends as the browser does.  So there are two processes, and three
+ * while one computes.
+ *
  * Both share all memory that is not written to, so a point costs what fork()
  * does, and later what the computation changes of what was there before.
  */
@@ -15,6 +20,12 @@
 #define TUI_UNDO_H
 
 #include "base/types.h"
+
+/*
+ * Before anything is read: becomes the supervisor of a child, which returns.
+ * Without one, where there can be none, each point adds a process.
+ */
+void undo_begin(void);
 
 /*
  * True: go on and compute, then call undo_done().  False: that was cancelled,

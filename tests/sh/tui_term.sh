@@ -119,6 +119,26 @@ killed_later() {
 	kill -"$1" $child && wait_for "status $2" && restored
 }
 ok "terminated later" killed_later TERM 143
+# However often something was computed: the browser, and who waits for it.
+children_of() {
+	cat "/proc/$1/task/$1/children"
+}
+alone() {
+	inner=$(children_of "$child")
+	[ "$(echo $inner | wc -w)" = 1 ] &&
+		[ -z "$(children_of "${inner% }")" ]
+}
+few() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	until_true browser || return 1
+	child=${child% }
+	for key in 6 7 8; do
+		$T send-keys -t s $key
+		wait_for "\[$key " && until_true alone || return 1
+	done
+	kill -KILL "$child" && until_true [ ! -e "/proc/${inner% }" ]
+}
+ok "two processes, whatever was computed" few
 ok "a fault later" killed_later SEGV 139
 # What is computed is held until Ctrl-C has been pressed: once.
 cat >hold.c <<'END'
@@ -133,7 +153,10 @@ int prctl(int what, unsigned long a, unsigned long b, unsigned long c,
 {
 	sigset_t pending;
 
-	if (what == PR_SET_PDEATHSIG && access("held", F_OK)) {
+	/* The first one is the browser, the second one computes. */
+	if (what == PR_SET_PDEATHSIG && access("begun", F_OK)) {
+		close(creat("begun", 0600));
+	} else if (what == PR_SET_PDEATHSIG && access("held", F_OK)) {
 		close(creat("held", 0600));
 		do {
 			usleep(10000);
