@@ -74,7 +74,7 @@ static const char *text_of(Dwarf_Die *die, unsigned name)
 /* By its first virtual function whose name tells. */
 static void note_class(struct dwarf_types *t, uint32_t name, Dwarf_Die *die)
 {
-	Dwarf_Die child, next;
+	Dwarf_Die child;
 
 	if (dwarf_child(die, &child))
 		return;
@@ -94,10 +94,8 @@ static void note_class(struct dwarf_types *t, uint32_t name, Dwarf_Die *die)
 				map_put(&t->classes, key, name);
 			return;
 		}
-		if (dwarf_siblingof(&child, &next) ||
-		    (char *)next.addr <= (char *)child.addr)
+		if (!dwarf_forward(&child))
 			return;
-		child = next;
 	}
 }
 

@@ -192,11 +192,11 @@ static void visit(struct pass *p, Dwarf_Die *die, uint32_t scope,
 static void visit_children(struct pass *p, Dwarf_Die *die, uint32_t scope,
 			   unsigned depth)
 {
-	Dwarf_Die child, next;
+	Dwarf_Die child;
 
 	if (depth >= DWARF_MAX_CHAIN || dwarf_child(die, &child))
 		return;
-	for (;;) {
+	do {
 		if (!p->budget) {
 			p->t->n_skipped++;
 			return;
@@ -204,11 +204,7 @@ static void visit_children(struct pass *p, Dwarf_Die *die, uint32_t scope,
 		p->budget--;
 		p->t->n_entries++;
 		visit(p, &child, scope, depth + 1);
-		if (dwarf_siblingof(&child, &next) ||
-		    (char *)next.addr <= (char *)child.addr)
-			return;
-		child = next;
-	}
+	} while (dwarf_forward(&child));
 }
 
 /* ---- units ---- */

@@ -207,7 +207,7 @@ static void visit_variable(struct scene *sc, Dwarf_Die *die)
 
 static void visit_scope(struct scene *sc, Dwarf_Die *scope, unsigned depth)
 {
-	Dwarf_Die die, next;
+	Dwarf_Die die;
 
 	if (depth >= DWARF_MAX_CHAIN || dwarf_child(scope, &die))
 		return;
@@ -225,10 +225,8 @@ static void visit_scope(struct scene *sc, Dwarf_Die *scope, unsigned depth)
 				visit_scope(sc, &die, depth + 1);
 			break;
 		}
-		if (dwarf_siblingof(&die, &next) ||
-		    (char *)next.addr <= (char *)die.addr)
+		if (!dwarf_forward(&die))
 			return;
-		die = next;
 	}
 }
 

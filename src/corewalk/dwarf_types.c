@@ -417,19 +417,15 @@ static void load_member(struct dwarf_types *t, struct loading *l,
 static void load_args(struct dwarf_types *t, struct loading *l,
 		      Dwarf_Die *pack)
 {
-	Dwarf_Die child, next;
+	Dwarf_Die child;
 
-	if (dwarf_child(pack, &child))
+	if (l->n_args >= DWARF_MAX_ARGS || dwarf_child(pack, &child))
 		return;
-	while (l->n_args < DWARF_MAX_ARGS) {
+	do {
 		if (dwarf_tag(&child) == DW_TAG_template_type_parameter)
 			MEM_PUSH(l->args, l->n_args, l->cap_args) =
 				dwarf_type_of(t, &child);
-		if (dwarf_siblingof(&child, &next) ||
-		    (char *)next.addr <= (char *)child.addr)
-			break;
-		child = next;
-	}
+	} while (l->n_args < DWARF_MAX_ARGS && dwarf_forward(&child));
 }
 
 static void load_child(struct dwarf_types *t, struct loading *l,
@@ -480,22 +476,18 @@ static void load(struct dwarf_types *t, uint32_t type)
 		.size = t->types[type].size,
 		.is_union = t->types[type].kind == DTYPE_UNION,
 	};
-	Dwarf_Die die = t->types[type].die, child, next;
+	Dwarf_Die die = t->types[type].die, child;
 
 	t->types[type].flags |= DTYPE_LOADED;
 	if (!die.addr || dwarf_child(&die, &child))
 		return;
-	for (;;) {
+	do {
 		if (l.n_members >= DWARF_MAX_MEMBERS) {
 			t->n_skipped++;
 			break;
 		}
 		load_child(t, &l, &child);
-		if (dwarf_siblingof(&child, &next) ||
-		    (char *)next.addr <= (char *)child.addr)
-			break;
-		child = next;
-	}
+	} while (dwarf_forward(&child));
 	keep(t, &l, type);
 }
 

@@ -174,6 +174,18 @@ static inline uint64_t dwarf_type_size(const struct dwarf_types *t,
 bool dwarf_find_member(struct dwarf_types *t, uint32_t type, const char *name,
 		       size_t len, struct dmember *ret);
 
+/* To the next sibling; false behind the last, and if it lies before. */
+static inline bool dwarf_forward(Dwarf_Die *die)
+{
+	Dwarf_Die next;
+
+	if (dwarf_siblingof(die, &next) ||
+	    (char *)next.addr <= (char *)die->addr)
+		return false;
+	*die = next;
+	return true;
+}
+
 uint32_t dwarf_pointer_to(struct dwarf_types *t, uint32_t target);
 
 /* Adds "std::map<int, Foo>", "Foo *", "Foo [12]". */

@@ -88,6 +88,16 @@ extern const uint8_t zend_run_pages[ZEND_BINS];
 size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
 		 size_t near_size);
 
+/*
+ * Goes through the places where a chunk can begin and of whose 2 MiB something
+ * is stored, in the order of address: from { 0 } on, false at the end.
+ */
+struct zend_scan {
+	size_t seg;
+	vaddr next;
+};
+bool zend_scan_next(struct space *sp, struct zend_scan *s, vaddr *ret);
+
 /* "8.2", or NULL if no release of the engine has this number. */
 const char *zend_release(uint32_t api);
 void zend_find_php(struct space *sp, struct zend_php *ret);

@@ -417,26 +417,35 @@ static void add_damaged(struct find *f)
 	}
 }
 
+bool zend_scan_next(struct space *sp, struct zend_scan *s, vaddr *ret)
+{
+	for (; s->seg < sp->n_segs; s->seg++, s->next = 0) {
+		const struct seg *seg = &sp->segs[s->seg];
+		vaddr at;
+
+		if (!space_seg_anon(seg) || !(seg->flags & SEG_W))
+			continue;
+		at = space_next_stored(sp, round_up(max_u64(seg->start,
+							    s->next),
+						    ZEND_CHUNK));
+		if (at >= seg->start + seg->avail)
+			continue;
+		*ret = round_down(at, ZEND_CHUNK);
+		s->next = *ret + ZEND_CHUNK;
+		return true;
+	}
+	return false;
+}
+
 size_t zend_find(struct space *sp, struct zend_heap **ret, char *near,
 		 size_t near_size)
 {
 	struct find f = { .sp = sp, .near = near, .near_size = near_size };
+	struct zend_scan scan = { 0 };
+	vaddr at;
 
-	for (size_t i = 0; sp->word == 8 && i < sp->n_segs; i++) {
-		const struct seg *seg = &sp->segs[i];
-		vaddr end = seg->start + seg->avail, at;
-
-		if (!space_seg_anon(seg) || !(seg->flags & SEG_W))
-			continue;
-		for (at = seg->start; at < end; at += ZEND_CHUNK) {
-			at = space_next_stored(sp, round_up(at, ZEND_CHUNK));
-			if (at >= end)
-				break;
-			at = round_down(at, ZEND_CHUNK);
-			if (at >= seg->start)
-				look_at(&f, at);
-		}
-	}
+	while (sp->word == 8 && zend_scan_next(sp, &scan, &at))
+		look_at(&f, at);
 	add_damaged(&f);
 	free(f.members);
 	SORT_BY(f.all, f.n, main_chunk);

@@ -123,24 +123,14 @@ static size_t scan_for_chunks(struct walk *w)
 	struct zend_chunk scratch;
 	uint8_t header[ZEND_PAGE];
 	size_t known = w->n_chunks;
+	struct zend_scan scan = { 0 };
+	vaddr at;
 
-	for (size_t i = 0; i < w->sp->n_segs; i++) {
-		const struct seg *seg = &w->sp->segs[i];
-		vaddr end = seg->start + seg->avail, at = seg->start;
-
-		if (!space_seg_anon(seg) || !(seg->flags & SEG_W))
-			continue;
-		for (; at < end; at += ZEND_CHUNK) {
-			at = space_next_stored(w->sp, round_up(at, ZEND_CHUNK));
-			if (at >= end)
-				break;
-			at = round_down(at, ZEND_CHUNK);
-			if (at >= seg->start && chunk_header(w, at, header) &&
-			    !zend_read_map(header, &w->z->at, &scratch) &&
-			    !is_cached(w, at) && !FIND(w->chunks, known, at))
-				add_chunk(w, at);
-		}
-	}
+	while (zend_scan_next(w->sp, &scan, &at))
+		if (chunk_header(w, at, header) &&
+		    !zend_read_map(header, &w->z->at, &scratch) &&
+		    !is_cached(w, at) && !FIND(w->chunks, known, at))
+			add_chunk(w, at);
 	return w->n_chunks - known;
 }
 
