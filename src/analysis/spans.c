@@ -3,39 +3,32 @@
 
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/sort.h"
 
-enum { HASHED = 4096, NEARLY_PART = 8, PAGE = 4096 };
+enum { NEARLY_PART = 8, PAGE = 4096 };
 
 struct scan {
 	struct spans *spans;
 	struct heap *h;
 	struct looked_sample *samples;	/* owned; of each class */
 	size_t cap_samples;
-	uint32_t hash[HASHED];		/* class + 1 */
+	struct map classes;	/* class + 1, by allocator and size */
 };
 
-/* Allocators have at most some hundred classes: the table never fills. */
 static size_t class_of(struct scan *s, uint32_t allocator, uint32_t size)
 {
 	struct spans *all = s->spans;
-	uint32_t at = (allocator * 0x9e3779b1u + size * 0x85ebca6bu) >> 20;
-	size_t n = 0;
+	uint32_t *class = map_at(&s->classes, (uint64_t)allocator << 32 | size);
+	size_t n = all->n_classes;
 
-	for (; n < HASHED && s->hash[at]; n++, at = (at + 1) % HASHED) {
-		const struct span_class *c = &all->classes[s->hash[at] - 1];
-
-		if (c->allocator == allocator && c->size == size)
-			return s->hash[at] - 1;
-	}
-	if (all->n_classes == HASHED / 2)
-		return SIZE_MAX;
-	n = all->n_classes;
+	if (*class)
+		return *class - 1;
 	MEM_PUSH(s->samples, n, s->cap_samples) = (struct looked_sample){ 0 };
 	MEM_PUSH(all->classes, all->n_classes, all->cap_classes) =
 		(struct span_class){ .allocator = allocator, .size = size };
-	s->hash[at] = (uint32_t)all->n_classes;
+	*class = (uint32_t)all->n_classes;
 	return all->n_classes - 1;
 }
 
@@ -84,7 +77,7 @@ static void add_span(struct scan *s, const struct heap_extent *x,
 	struct span_class *c;
 	enum span_fill fill;
 
-	if (class == SIZE_MAX || !roles)
+	if (!roles)
 		return;
 	for (uint32_t off = 0; off < span->bytes; off += span->size) {
 		enum block_state state = BLOCK_UNSORTED;
@@ -119,11 +112,9 @@ static int by_allocator_and_size(const void *a, const void *b)
 
 void spans_init(struct spans *ret, struct space *sp, struct heap *h)
 {
-	struct scan *s = mem_zalloc(sizeof(*s));
+	struct scan s = { .spans = ret, .h = h };
 
 	*ret = (struct spans){ 0 };
-	s->spans = ret;
-	s->h = h;
 	for (size_t i = 0; i < h->n_spans; i++) {
 		const struct heap_span *span = &h->spans[i];
 		const struct heap_extent *x = heap_extent_at(h, span->start);
@@ -132,13 +123,13 @@ void spans_init(struct spans *ret, struct space *sp, struct heap *h)
 		if (x && x->kind == EXTENT_BLOCKS &&
 		    span->bytes <= x->end - span->start &&
 		    extent_is_start(x, span->start))
-			add_span(s, x, span);
+			add_span(&s, x, span);
 	}
 	for (size_t i = 0; i < ret->n_classes; i++)
-		looked_at(&ret->classes[i].looked, &s->samples[i], sp, h);
+		looked_at(&ret->classes[i].looked, &s.samples[i], sp, h);
 	SORT(ret->classes, ret->n_classes, by_allocator_and_size);
-	free(s->samples);
-	free(s);
+	free(s.samples);
+	map_fini(&s.classes);
 }
 
 void spans_fini(struct spans *s)
