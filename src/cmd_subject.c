@@ -392,14 +392,22 @@ static struct cfi *call_frames(struct subject *s)
 	return s->cfi;
 }
 
+/* A block that is asked about, and those that its words point into. */
+struct near {
+	vaddr *blocks;		/* owned: addresses of user data */
+	size_t n, cap;
+};
+
 /* By debug information, which takes its time. */
 static void find_types(struct subject *s, const struct index *ix,
-		       struct progress *p)
+		       const struct near *near, struct progress *p)
 {
 	struct typed_input in = {
 		.sp = s->sp, .heap = &s->heap, .ix = ix,
 		.symbols = s->names.symbols, .debug = debug_files(s),
 		.cfi = call_frames(s), .hints = s->hints, .progress = p,
+		.wanted = near ? near->blocks : NULL,
+		.n_wanted = near ? near->n : 0,
 	};
 
 	typed_init(&s->typed, &in);
@@ -443,7 +451,7 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 		return;
 	}
 	if (asked) {
-		find_types(s, in.ix, p);
+		find_types(s, in.ix, NULL, p);
 		in.typed = &s->typed;
 	}
 	census_init(&s->census, &in);
@@ -452,40 +460,38 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 		reach_group_types(&s->reach, &s->heap, &s->census.types);
 }
 
-static void pick(uint64_t *picked, const struct index *ix, vaddr addr)
+static void look_near(struct near *near, struct subject *s, vaddr addr)
 {
-	uint32_t number = index_find(ix, addr);
-
-	picked[number >> 6] |= UINT64_C(1) << (number & 63);
-}
-
-/* The block at an address, and those that its words point into. */
-static uint64_t *pick_near(struct subject *s, const struct index *ix,
-			   vaddr addr)
-{
-	uint64_t *ret = mem_zalloc((ix->n / 64 + 1) * sizeof(*ret));
 	enum { LOOKED_AT = 1 << 16 };	/* bytes */
 	struct block b, to;
 	uint64_t word;
 
+	*near = (struct near){ .n = 0 };
 	if (!heap_find(&s->heap, addr, &b))
-		return ret;
-	pick(ret, ix, b.addr);
+		return;
+	MEM_PUSH(near->blocks, near->n, near->cap) = b.addr;
 	for (uint64_t at = 0; at < min_u64(b.usable, LOOKED_AT);
 	     at += s->sp->word)
 		if (space_word(s->sp, b.addr + at, &word) &&
 		    heap_find(&s->heap, word, &to))
-			pick(ret, ix, to.addr);
+			MEM_PUSH(near->blocks, near->n, near->cap) = to.addr;
+}
+
+static uint64_t *pick_near(const struct near *near, const struct index *ix)
+{
+	uint64_t *ret = mem_zalloc((ix->n / 64 + 1) * sizeof(*ret));
+
+	for (size_t i = 0; i < near->n; i++) {
+		uint32_t number = index_find(ix, near->blocks[i]);
+
+		ret[number >> 6] |= UINT64_C(1) << (number & 63);
+	}
 	return ret;
 }
 
 static void census_of(struct subject *s, struct census_input *in,
-		      uint64_t *picked, bool types, struct progress *p)
+		      uint64_t *picked)
 {
-	if (types) {
-		find_types(s, in->ix, p);
-		in->typed = &s->typed;
-	}
 	in->only = picked;
 	census_init(&s->census, in);
 	s->input.census = &s->census;
@@ -495,9 +501,16 @@ static void census_of(struct subject *s, struct census_input *in,
 void subject_census_near(struct subject *s, vaddr addr, struct progress *p)
 {
 	struct census_input in;
+	struct near near;
 
-	if (s->input.heap_found && census_ready(s, &in, p))
-		census_of(s, &in, pick_near(s, in.ix, addr), true, p);
+	if (!s->input.heap_found || !census_ready(s, &in, p))
+		return;
+	look_near(&near, s, addr);
+	if (near.n)
+		find_types(s, in.ix, &near, p);
+	in.typed = &s->typed;
+	census_of(s, &in, pick_near(&near, in.ix));
+	free(near.blocks);
 }
 
 static uint64_t *pick_top(const struct retain *r, const struct index *ix)
@@ -518,11 +531,15 @@ static uint64_t *pick_top(const struct retain *r, const struct index *ix)
 void subject_census_top(struct subject *s, struct progress *p)
 {
 	struct census_input in;
-	bool quick = s->where.row[WHERE_USED].bytes <= SUBJECT_REACH_FREELY;
 
-	if (s->input.retain && !s->input.census && !s->input.sampled &&
-	    census_ready(s, &in, p))
-		census_of(s, &in, pick_top(s->input.retain, in.ix), quick, p);
+	if (!s->input.retain || s->input.census || s->input.sampled ||
+	    !census_ready(s, &in, p))
+		return;
+	if (s->where.row[WHERE_USED].bytes <= SUBJECT_REACH_FREELY) {
+		find_types(s, in.ix, NULL, p);
+		in.typed = &s->typed;
+	}
+	census_of(s, &in, pick_top(s->input.retain, in.ix));
 }
 
 void subject_php(struct subject *s, bool asked, struct progress *p)

@@ -420,6 +420,7 @@ static void read_region(struct spread *s, const struct region *g)
 	struct reading r = { .s = s, .known = g->known };
 	uint64_t size = dwarf_type_size(s->t, g->type), bytes;
 
+	s->exhausted |= !s->steps;
 	if (!mul_ok(size, g->n, &bytes) || !add_ok(g->addr, bytes, &r.end))
 		return;
 	/* What has no bound of its own ends with the block. */
@@ -446,9 +447,17 @@ static void fetch_ahead(struct spread *s)
 		__builtin_prefetch(bytes);
 }
 
+bool spread_settled(const struct spread *s, vaddr addr)
+{
+	uint32_t block = index_find(s->ix, addr);
+
+	/* What is an object is seen with its first claim. */
+	return !block || s->blocks[block].fit >= FIT_EXACT;
+}
+
 void spread_run(struct spread *s)
 {
-	while (s->n_queue || s->n_pending) {
+	while ((s->n_queue || s->n_pending) && s->steps >= s->pause) {
 		if (!s->n_queue) {
 			follow_pending(s);
 			continue;
@@ -474,26 +483,32 @@ void spread_pointer(struct spread *s, uint64_t value, uint32_t type)
 				  .known = TYPE_DWARF });
 }
 
+/* The first word of a block says that it is an object. */
+static void claim_object(struct spread *s, vaddr addr, uint64_t usable)
+{
+	uint64_t word;
+	uint32_t type, block;
+
+	if (usable < s->sp->word || !space_word(s->sp, addr, &word))
+		return;
+	type = class_of(s, word);
+	block = type ? index_find(s->ix, addr) : 0;
+	if (!block || s->blocks[block].fit >= FIT_EXACT ||
+	    dwarf_type_size(s->t, type) > usable)
+		return;
+	claim(s, &(struct claim){ .value = addr, .type = type,
+				  .known = TYPE_DWARF });
+}
+
 void spread_objects(struct spread *s, const struct heap *h)
 {
 	struct heap_iter it;
 	struct block b;
-	uint64_t word;
 
 	heap_iter_init(&it, h);
 	while (heap_iter_next(&it, &b)) {
-		uint32_t type, block;
-
-		if (b.state != BLOCK_USED || b.usable < s->sp->word ||
-		    !space_word(s->sp, b.addr, &word))
-			continue;
-		type = class_of(s, word);
-		block = type ? index_find(s->ix, b.addr) : 0;
-		if (!block || s->blocks[block].fit >= FIT_EXACT ||
-		    dwarf_type_size(s->t, type) > b.usable)
-			continue;
-		claim(s, &(struct claim){ .value = b.addr, .type = type,
-					  .known = TYPE_DWARF });
+		if (b.state == BLOCK_USED)
+			claim_object(s, b.addr, b.usable);
 		if (s->n_queue > QUEUE_MIN)
 			spread_run(s);
 	}

@@ -83,6 +83,7 @@ struct spread {
 	struct map inside;	/* regions that start inside blocks */
 	struct map classes;	/* first words to types + 1 */
 	uint64_t steps;		/* that are left */
+	uint64_t pause;		/* spread_run() returns with fewer */
 
 	bool exhausted;		/* no step was left */
 };
@@ -98,8 +99,10 @@ void spread_root(struct spread *s, vaddr addr, uint32_t type);
 void spread_pointer(struct spread *s, uint64_t value, uint32_t type);
 /* All blocks that begin with a vtable, which no pointer may lead to. */
 void spread_objects(struct spread *s, const struct heap *h);
-/* Until nothing is left to be followed. */
+/* Until nothing is left to be followed, or up to a pause. */
 void spread_run(struct spread *s);
+/* Can nothing change what the block at addr is taken for? */
+bool spread_settled(const struct spread *s, vaddr addr);
 
 /* Adds the name of what a block is, to be shown. */
 void spread_name(struct spread *s, uint32_t type, struct str *ret);

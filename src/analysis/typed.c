@@ -10,6 +10,7 @@
 enum {
 	MAX_FRAMES = 1024,	/* of a thread */
 	LOCALS_BUDGET = 1 << 26,	/* entries, for all frames */
+	NEAR_STEPS = 1 << 22,	/* fields; then it may be enough */
 };
 
 static void add_modules(struct typed *ty, const struct typed_input *in)
@@ -154,6 +155,34 @@ static void note_all(struct typed *ty, const struct typed_input *in)
 			"allows, and no longer"));
 }
 
+/* Few blocks may be far from all else, and be settled all the same. */
+static bool is_enough(const struct typed *ty, const struct typed_input *in)
+{
+	for (size_t i = 0; i < in->n_wanted; i++)
+		if (!spread_settled(&ty->spread, in->wanted[i]))
+			return false;
+	return in->wanted != NULL;
+}
+
+static void follow(struct typed *ty, const struct typed_input *in)
+{
+	struct spread *s = &ty->spread;
+
+	progress_phase(in->progress, "following pointers");
+	add_globals(ty);
+	add_thread_locals(ty, in);
+	add_locals(ty, in);
+	if (in->wanted) {
+		s->pause = s->steps - min_u64(s->steps, NEAR_STEPS);
+		spread_run(s);
+		s->pause = 0;
+		if (is_enough(ty, in))
+			return;
+	}
+	spread_run(s);
+	spread_objects(s, in->heap);
+}
+
 void typed_init(struct typed *ty, const struct typed_input *in)
 {
 	*ty = (struct typed){ 0 };
@@ -169,12 +198,7 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 		hints_resolve(in->hints, &ty->t);
 	spread_init(&ty->spread, in->sp, in->ix, in->symbols, &ty->t,
 		    in->hints);
-	progress_phase(in->progress, "following pointers");
-	add_globals(ty);
-	add_thread_locals(ty, in);
-	add_locals(ty, in);
-	spread_run(&ty->spread);
-	spread_objects(&ty->spread, in->heap);
+	follow(ty, in);
 	note_all(ty, in);
 }
 

@@ -29,6 +29,8 @@ struct typed_input {
 	struct debug *debug;
 	struct cfi *cfi;
 	struct hints *hints;		/* or NULL; resolved here */
+	const vaddr *wanted;		/* blocks; NULL: all */
+	size_t n_wanted;
 	struct progress *progress;	/* or NULL */
 };
 

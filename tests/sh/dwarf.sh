@@ -232,6 +232,45 @@ if command -v dwz >/dev/null; then
 else
 	skip "what dwz moved to another file" "no dwz"
 fi
+# Types that are settled soon, and one that only the end of a long array says.
+near() {
+	cat >near.c <<-'END'
+		#include <stdio.h>
+		#include <stdlib.h>
+		struct first { struct first *next; char text[40]; };
+		struct last { struct last *next; long numbers[9]; };
+		struct both { struct first *one; struct last *other; };
+		enum { N = 5000000 };
+		struct first *first;
+		struct both **all;
+		int main(void)
+		{
+			first = calloc(1, sizeof(*first));
+			first->next = calloc(1, sizeof(*first));
+			all = calloc(N, sizeof(*all));
+			for (int i = 0; i < N; i++)
+				all[i] = i ? all[0] : calloc(1, sizeof(**all));
+			all[N - 1] = calloc(1, sizeof(**all));
+			all[N - 1]->other = calloc(1, sizeof(struct last));
+			printf("AT %p\nAT %p\nAT %p\n", (void *)first,
+			       (void *)all[N - 1], (void *)all[N - 1]->other);
+			fflush(stdout);
+			abort();
+		}
+	END
+	"$CC" -g -O1 -o near near.c && make_core near.core "$TMP/near" &&
+		blocks near.core || return
+	for at in $(sed -n 's/^AT //p' dump.log); do
+		type=$(sed -n 's/.*"address":"'$at'".*"type":"\([^"]*\)".*/\1/p' \
+			blocks.json)
+		"$HEAPCORE" analyze -q --at="$at" near.core >at.txt
+		echo "$at: $type"
+		[ "$type" ] && grep -q "of type  *$type\$" at.txt ||
+			{ cat at.txt; return 1; }
+	done
+}
+ok "one block has the type that it has among all" near
+
 json_too() {
 	"$HEAPCORE" analyze -q --json --only=types,findings cut.core |
 		grep -q '"code": *"debug-file"'
