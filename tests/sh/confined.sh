@@ -4,7 +4,7 @@
 . "$SRC/tests/sh/core"
 cd "$TMP"
 
-command -v strace >/dev/null || skip_all "no strace"
+need strace
 if sanitized; then
 	skip_all "built with sanitizers"
 fi

@@ -4,7 +4,7 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 need_cores
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 # prog BLOCKS FREED ANON THREADS [wait]: so many blocks of 112 bytes with
 # their header, of 1008 bytes that were freed, megabytes that malloc does not
@@ -109,18 +109,6 @@ diff() {
 "$HEAPCORE" analyze -q --json large >large.json || [ $? = 3 ]
 # A debugger's cores are not complete.
 full=$(jq -r 'if .complete then 0 else 3 end' small.json)
-
-# is STATUS COMMAND...
-is() {
-	want=$1
-	shift
-	got=0
-	"$@" >out 2>err || got=$?
-	[ "$got" = "$want" ] && return
-	echo "status $got, not $want"
-	cat out err
-	return 1
-}
 
 # said STATUS WORDS COMMAND...: the report has these words, whatever its lines.
 said() {

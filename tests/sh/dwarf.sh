@@ -4,7 +4,7 @@
 . "$SRC/tests/sh/core"
 
 need_cores
-command -v python3 >/dev/null || skip_all "no python3"
+need python3
 : "${CXX:=g++}"
 truth=$SRC/tests/truth
 export DEBUGINFOD_URLS=

@@ -8,8 +8,7 @@
 
 need_cores
 cd "$TMP"
-command -v python3 >/dev/null || skip_all "no python3"
-command -v jq >/dev/null || skip_all "no jq"
+need python3 jq
 [ "$(uname -m)" = x86_64 ] || skip_all "not x86_64"
 # The layout of this one is known; later ones may have another.
 have_workerd 1.20261117.1 || skip_all "no workerd of npm"

@@ -7,8 +7,7 @@
 
 need_cores
 cd "$TMP"
-command -v python3 >/dev/null || skip_all "no python3"
-command -v jq >/dev/null || skip_all "no jq"
+need python3 jq
 library=$(library libjemalloc.so.2)
 [ "$library" ] || skip_all "no libjemalloc.so.2"
 

@@ -5,7 +5,7 @@
 . "$SRC/tests/sh/preloaded"
 
 need_cores
-command -v python3 >/dev/null || skip_all "no python3"
+need python3
 : "${CXX:=g++}"
 
 # analyze OUT OPTION...: on the core; that it is incomplete is no error.

@@ -5,7 +5,7 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 attaches=20 kills=10
 [ -z "${LIVE_LONG-}" ] || attaches=1000 kills=100
 
@@ -59,15 +59,6 @@ start() {
 	mkdir run
 	(cd run && ulimit -c unlimited && exec "$@" >log 2>&1) &
 	pid=$!
-}
-
-# until_ok COMMAND...: waits until it succeeds; a machine may be very busy.
-until_ok() {
-	tries=0
-	until "$@"; do
-		[ $((tries += 1)) -lt 300 ] || { echo "in vain: $*"; return 1; }
-		sleep 0.1
-	done
 }
 
 # all_in STATES: of every thread, the state is one of these letters.

@@ -6,7 +6,7 @@
 . "$SRC/tests/sh/preloaded"
 
 need_cores
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 cat >prog.c <<'END'
 #include <pthread.h>

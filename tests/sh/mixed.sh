@@ -8,7 +8,7 @@
 need_cores
 [ "$core_writer" = kernel ] || skip_all "gdb would stop at the signals in use"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 $CC -shared -fPIC -o asked.so "$SRC/tests/truth/dies_asked.c" -ldl ||
 	skip_all "the library cannot be built"
 

@@ -3,7 +3,7 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 cd "$TMP"
 # What makes and runs programs; tests/sh/matrix_ocaml has others.
 : "${OCAML:=ocaml}" "${OCAMLC:=ocamlc}" "${OCAMLOPT:=ocamlopt}"

@@ -5,8 +5,7 @@
 cd "$TMP"
 : "${PHP_FPM:=$(ls /usr/sbin/php-fpm[0-9]* 2>/dev/null | head -n 1)}"
 [ "$PHP_FPM" ] || skip_all "no php-fpm"
-command -v python3 >/dev/null || skip_all "no python3"
-command -v jq >/dev/null || skip_all "no jq"
+need python3 jq
 programs=$SRC/tests/truth/php
 
 cp "$programs/worker.php" .

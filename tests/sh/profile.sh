@@ -7,8 +7,7 @@
 
 need_cores
 cd "$TMP"
-command -v python3 >/dev/null || skip_all "no python3"
-command -v jq >/dev/null || skip_all "no jq"
+need python3 jq
 
 # start COMMAND...: profiled under an allocator; it waits, with its profiles
 # written.

@@ -6,8 +6,7 @@
 
 need_cores
 cd "$TMP"
-command -v python3 >/dev/null || skip_all "no python3"
-command -v jq >/dev/null || skip_all "no jq"
+need python3 jq
 python3 -c 'import sys; sys.exit(not hasattr(sys, "_debugmallocstats"))' ||
 	skip_all "python3 has no sys._debugmallocstats"
 

@@ -3,7 +3,7 @@
 # witness behind the recorder counts is in the trace.  KILLS=100 kills more.
 . "$SRC/tests/sh/tap"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 sanitized && skip_all "the witness cannot be loaded before sanitizers"
 
 build() {

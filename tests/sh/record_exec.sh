@@ -3,7 +3,7 @@
 # of version managers.  The trace is that of the last one, and one line says so.
 . "$SRC/tests/sh/tap"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 sanitized && skip_all "the recorder cannot be loaded before sanitizers"
 $CC -O0 -fno-builtin -w -o become "$SRC/tests/record/become.c" ||
 	skip_all "no compiler"

@@ -2,7 +2,7 @@
 # heapcore replay on traces of programs that know what they do: exact figures,
 # estimates, every output, and what is said of damaged traces.
 . "$SRC/tests/sh/tap"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 cp "$SRC/tests/truth/sites.c" "$TMP/prog.c"
 cd "$TMP"

@@ -2,7 +2,7 @@
 # heapcore replay --only=models against allocators themselves: what they say a
 # request gets, and what glibc's blocks are.
 . "$SRC/tests/sh/tap"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 # Keeps some blocks; says what they add up to in the allocator it runs with:
 # by nallocx() if there is such a thing, else by glibc's own header words.

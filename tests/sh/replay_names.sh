@@ -2,7 +2,7 @@
 # Names, lines and inlined functions of a trace, by debug information: in the
 # program, in a file of its own, and when both are gone.
 . "$SRC/tests/sh/tap"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 cat >"$TMP/prog.cc" <<'END'
 #include <cstdlib>

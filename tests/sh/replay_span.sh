@@ -2,7 +2,7 @@
 # heapcore replay between two instants: growth, windows, lifetimes, and
 # conditions; on a program that says by sizes of blocks where they are.
 . "$SRC/tests/sh/tap"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 # An instant lies between a block of 70001 bytes and one of 70002, or between
 # 80001 and 80002.

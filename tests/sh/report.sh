@@ -52,18 +52,6 @@ analyze() {
 	"$HEAPCORE" analyze -q "$@"
 }
 
-# is STATUS COMMAND...
-is() {
-	want=$1
-	shift
-	got=0
-	"$@" >out 2>err || got=$?
-	[ "$got" = "$want" ] && return
-	echo "status $got, not $want"
-	cat out err
-	return 1
-}
-
 ok "complete: 0" is 0 analyze core
 ok "a condition that holds: 1" is 1 analyze --fail-if='used>100k' core
 ok "one that does not: 0" is 0 analyze --fail-if='used>100M' core

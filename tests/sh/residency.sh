@@ -3,7 +3,7 @@
 # against smaps, and against what the program knows that it touched.
 . "$SRC/tests/sh/tap"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 "$HEAPCORE" analyze -q --only=where -p $$ >/dev/null 2>err || [ $? = 3 ] ||
 	skip_all "$(cat err)"
 
@@ -47,14 +47,6 @@ END
 
 # all_in STATES: of every thread, the state is one of these letters.
 all_in() { ! cat "/proc/$pid/task"/*/status | grep -q "^State:.[^$1]"; }
-
-until_ok() {
-	tries=0
-	until "$@"; do
-		[ $((tries += 1)) -lt 300 ] || { echo "in vain: $*"; return 1; }
-		sleep 0.1
-	done
-}
 
 # start COMMAND...: it runs until it is quiet, and stands still from then on.
 start() {

@@ -5,7 +5,7 @@
 
 need_cores
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 # holds NAME SAID OFF: the heap has SAID bytes, at most OFF more or fewer; the
 # rows add up, and one is the heap.

@@ -3,7 +3,7 @@
 # debuggers; and it is there whole or not at all.
 . "$SRC/tests/sh/tap"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 cat >prog.c <<'END'
 #include <pthread.h>

@@ -4,8 +4,7 @@
 . "$SRC/tests/sh/core"
 
 need_cores
-command -v gdb >/dev/null || skip_all "no gdb"
-command -v python3 >/dev/null || skip_all "no python3"
+need gdb python3
 : "${CXX:=g++}"
 TRUTH=$SRC/tests/truth
 

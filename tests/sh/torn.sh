@@ -8,7 +8,7 @@
 . "$SRC/tests/sh/workerd"
 
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 ok "build" $CC -O1 -pthread -o churns "$SRC/tests/truth/churns.c"
 [ -x churns ] || finish
 : "${LOOKS:=2}"

@@ -3,7 +3,7 @@
 # within one part in a thousand.
 . "$SRC/tests/sh/tap"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 # given MIX LEAST: at least LEAST bytes must come back.
 given() {

@@ -5,7 +5,7 @@
 . "$SRC/tests/sh/hold"
 
 need_cores
-command -v python3 >/dev/null || skip_all "no python3"
+need python3
 
 # As hold, but nothing of what ran is left on the disk, nor may it be read.
 hold_bare() {

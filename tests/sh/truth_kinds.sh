@@ -5,7 +5,7 @@
 . "$SRC/tests/sh/hold"
 
 need_cores
-command -v python3 >/dev/null || skip_all "no python3"
+need python3
 
 for kind in static i386 i386-static; do
 	if ! "$SRC/tests/truth/build" $kind $kind 2>build.log; then

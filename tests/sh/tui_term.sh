@@ -3,7 +3,7 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 
-command -v tmux >/dev/null || skip_all "no tmux"
+need tmux
 sessions=4000
 . "$SRC/tests/sh/tui_prog"
 

@@ -2,7 +2,7 @@
 # The browser on recorded traces and on saved reports: keys from a script,
 # screens as text, held against what the program does and against replay.
 . "$SRC/tests/sh/tap"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 cd "$TMP"
 
 cp "$SRC/tests/truth/sites.c" prog.c

@@ -4,9 +4,9 @@
 . "$SRC/tests/sh/core"
 
 need_cores
-command -v python3 >/dev/null || skip_all "no python3"
+need python3
 : "${CXX:=g++}"
-command -v "$CXX" >/dev/null || skip_all "no $CXX"
+need "$CXX"
 truth=$SRC/tests/truth
 
 # classes NAME OPTION...: built so, each block is what the program says.

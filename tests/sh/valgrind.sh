@@ -4,7 +4,7 @@
 . "$SRC/tests/sh/tap"
 
 for program in valgrind gdb python3; do
-	command -v $program >/dev/null || skip_all "no $program"
+	need $program
 done
 [ "$(uname -m)" = x86_64 ] || skip_all "sizes of chunks are those of x86-64"
 PERL_HASH_SEED=0 PERL_PERTURB_KEYS=0 PYTHONHASHSEED=0

@@ -2,7 +2,7 @@
 # heapcore watch: its lines, its ends, and that it takes no more memory after
 # many looks than at first.
 . "$SRC/tests/sh/tap"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 # prog [EXIT]: 1000 blocks of 1008 bytes; SIGUSR1: so many more; SIGUSR2: a
 # mapping of malloc's own, of 2M.  EXIT: seconds until it ends.
@@ -66,18 +66,6 @@ exec 3<ready
 read -r word <&3
 "$HEAPCORE" analyze -q -p $PID >/dev/null 2>refused ||
 	skip_all "$(head -n 1 refused)"
-
-# is STATUS COMMAND...
-is() {
-	want=$1
-	shift
-	got=0
-	"$@" >out 2>err || got=$?
-	[ "$got" = "$want" ] && return
-	echo "status $got, not $want"
-	cat out err
-	return 1
-}
 
 # holds FILTER FILE: true of the list of the file's lines.
 holds() {

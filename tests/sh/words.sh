@@ -4,7 +4,7 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 cd "$TMP"
-command -v jq >/dev/null || skip_all "no jq"
+need jq
 
 cat >prog.c <<'END_C'
 #define _GNU_SOURCE
