@@ -6,6 +6,7 @@
 
 enum {
 	MAX_NODES = 1 << 28,
+	LEAST_VALUE = 32,	/* bytes of a string or a reference */
 	MAX_EDGES = 1 << 30,
 	MAX_PROPS = 1 << 16,
 	MAX_OFFSET = 4096,	/* of an object in its block */
@@ -88,6 +89,8 @@ void php_graph_init(struct php_graph *g, struct space *sp, struct heap *h,
 	for (size_t i = 0; i < sp->n_segs; i++)
 		bytes += sp->segs[i].avail;
 	g->steps = FREE_STEPS + bytes / 4;
+	/* Blocks, and what is in none: constants, what opcache shares. */
+	g->max_nodes = min_u64(ix->n + bytes / LEAST_VALUE + 1, MAX_NODES);
 	mark_mine(g, arena);
 }
 
@@ -153,7 +156,7 @@ static uint32_t add_node(struct php_graph *g, vaddr addr, enum php_kind kind)
 		PHP_ROOT_BIT | (uint32_t)(g->n_roots - 1);
 	uint32_t node = (uint32_t)g->n;
 
-	if (g->n == MAX_NODES) {
+	if (g->n >= g->max_nodes) {
 		g->cut = true;
 		return 0;
 	}
@@ -525,6 +528,46 @@ static void scan(struct php_graph *g, vaddr at, vaddr end)
 	}
 }
 
+/* Null, a number, or a value that is what the zval says. */
+static bool is_zval(struct php_graph *g, const uint8_t *p)
+{
+	uint32_t type = load_u32(p + PHP_ZVAL_TYPE), own;
+	enum php_kind kind = kind_of_type(type);
+
+	if ((type & 0xff) < PHP_STRING)
+		return type < PHP_STRING;
+	return kind && value_type[kind] == (type & 0xff) &&
+	       type <= UINT16_MAX &&
+	       space_u32(g->sp, load_u64(p) + 4, &own) &&
+	       (own & PHP_TYPE_MASK) == value_type[kind];
+}
+
+/*
+ * A block of an extension that is a list of zvals from its start to its end:
+ * what a value's word has when its type is null is stale.
+ */
+static bool is_zvals(struct php_graph *g, vaddr addr, uint64_t size)
+{
+	const uint8_t *p = space_view(g->sp, addr, size);
+
+	if (!p || size % PHP_ZVAL || size < 4 * PHP_ZVAL)
+		return false;
+	for (uint64_t at = 0; at < size; at += PHP_ZVAL)
+		if (!php_pay(g, 1) || !is_zval(g, p + at))
+			return false;
+	return true;
+}
+
+static void look_at_opaque(struct php_graph *g, vaddr addr)
+{
+	uint64_t size = php_block(g, addr) ? php_block_bytes(g, addr) : 0;
+
+	if (is_zvals(g, addr, size))
+		php_follow_zvals(g, addr, size / PHP_ZVAL);
+	else
+		scan(g, addr, addr + size);
+}
+
 /* Variables and temporaries of a call that was put aside, up to top. */
 static void follow_frame(struct php_graph *g, uint32_t node, vaddr frame,
 			 vaddr top)
@@ -584,14 +627,17 @@ static void look_at_object(struct php_graph *g, uint32_t node)
 		look_at_special(g, node, c);
 	if (!php_block(g, object))
 		return;
-	/* What an extension keeps before and behind the object. */
+	/*
+	 * What an extension keeps before the object, or else behind it: before
+	 * it nothing but slack is behind it.
+	 */
 	block = php_block_start(g, object);
 	end = block + php_block_bytes(g, object);
-	if (c->kind == PHP_PLAIN && (c->internal || block != object)) {
+	if (c->kind == PHP_PLAIN && block != object)
 		scan(g, block, object);
+	else if (c->kind == PHP_PLAIN && c->internal)
 		scan(g, object + PHP_OBJECT_BYTES +
 		     (uint64_t)c->n_props * PHP_ZVAL, end);
-	}
 }
 
 /* ---- the others ---- */
@@ -652,11 +698,12 @@ static void look_at(struct php_graph *g, uint32_t node)
 	case PHP_KIND_CODE:
 	case PHP_KIND_AST:
 		g->code = true;
-		/* Falls through. */
-	case PHP_KIND_OPAQUE:
 		if (php_block(g, addr))
 			scan(g, addr, addr + php_block_bytes(g, addr));
 		g->code = false;
+		break;
+	case PHP_KIND_OPAQUE:
+		look_at_opaque(g, addr);
 		break;
 	default:
 		break;

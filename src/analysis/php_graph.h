@@ -119,6 +119,7 @@ struct php_graph {
 	uint32_t from;		/* node whose edges are made; 0: a root */
 	uint32_t done;		/* nodes below have their edges */
 	bool code;		/* follow what nobody counts, too */
+	uint64_t max_nodes;	/* as many as memory has room for */
 	uint64_t steps;		/* left */
 	bool cut;
 };

@@ -177,4 +177,17 @@ same_keys() {
 	diff keys.txt page.txt
 }
 ok "the manual has all keys" same_keys
+
+# Of 100 lost objects 99 are found, and no other ones.
+beside_spl() {
+	of_php spl.php || return 1
+	lost=$(sed -n 's/^LOST //p' truth.txt)
+	found=$(jq '[.php_garbage[] | select(.name == "Pair") | .objects] |
+		add' report.json)
+	jq -c '.php_garbage[]' report.json
+	[ "$found" -le "$lost" ] && [ "$found" -ge $((lost * 99 / 100)) ] &&
+		one '(.php_garbage | length) == 1' .php_garbage
+}
+ok "garbage beside SPL objects" beside_spl
+
 finish
