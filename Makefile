@@ -24,7 +24,7 @@ ANALYSIS = stored stack backtrace usage residency heat where looked spans fragme
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
 	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view php_say \
-	perl php python census
+	perl php python pyarenas census
 SAMPLER = geom profile
 REPLAY = objects trace_log trace_columns trace_events trace_read trace_write trace_pack \
 	trace_import trace_heaptrack trace_memtrace maps live stock lifetimes timeline pauses pauses_read size_class models filters replay_events replay sizes rates

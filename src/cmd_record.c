@@ -411,6 +411,18 @@ static void finish_trace(const char *path, int status, bool quiet,
 	}
 }
 
+/* Most objects of Python are none that malloc sees. */
+static void say_python(const struct plan *plan, const char *path)
+{
+	const char *slash = strrchr(plan->argv[0], '/');
+
+	if (!strncmp(slash ? slash + 1 : plan->argv[0], "python", 6) &&
+	    !getenv("PYTHONMALLOC"))
+		fprintf(stderr, "heapcore: %s: Python cuts objects of up to "
+			"512 bytes out of arenas of its own; with "
+			"PYTHONMALLOC=malloc each would be recorded\n", path);
+}
+
 /* As the program died; without a core of ours beside its own. */
 static int die_alike(int sig)
 {
@@ -457,6 +469,8 @@ static int record_program(const struct args *a, const struct plan *plan)
 	if (!a->common.quiet)
 		images_say(&images);
 	finish_trace(last, status, a->common.quiet, a->rate);
+	if (!a->common.quiet)
+		say_python(plan, last);
 	if (a->children)
 		seal_children(plan->pattern, last);
 	images_fini(&images);

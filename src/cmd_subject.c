@@ -318,6 +318,7 @@ void subject_say(struct subject *s)
 	say_strings(s);
 	if (s->input.php)
 		php_say(&s->standout, s->input.php);
+	pyarenas_say(&s->standout, &s->heap);
 	say_types(s);
 }
 

@@ -13,6 +13,7 @@
 #include "analysis/fragment.h"
 #include "analysis/period.h"
 #include "analysis/php_say.h"
+#include "analysis/pyarenas.h"
 #include "analysis/reach.h"
 #include "analysis/refs.h"
 #include "analysis/residency.h"

@@ -63,7 +63,7 @@ static uint64_t python_text(const struct pattern_piece *p, uint64_t from,
 {
 	uint64_t head[5];
 
-	if (from > 24 && from < 32)
+	if (from >= 24 && from < 32)
 		from = 32;
 	if ((from != 32 && from != 40 && from != 48) ||
 	    end < from + STRINGS_MIN ||

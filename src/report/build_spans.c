@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "analysis/pyarenas.h"
 #include "analysis/release.h"
 
 enum {
@@ -214,6 +215,42 @@ static void build_span_pins(struct report *r, const struct report_input *in)
 	table_sort(t, P_HOLDS, false);
 }
 
+enum {
+	A_ARENAS, A_EMPTY, A_NEARLY, A_HALF, A_MORE, A_HELD, A_BLOCKS, A_USED,
+	A_COLUMNS
+};
+
+static const struct column pyarena_columns[A_COLUMNS] = {
+	[A_ARENAS] = COLUMN("arenas", "arenas", COUNT, .width = 17),
+	[A_EMPTY] = COLUMN("empty", "0%", COUNT, .width = 6),
+	[A_NEARLY] = COLUMN("nearly_empty", "to 12%", COUNT, .width = 8),
+	[A_HALF] = COLUMN("to_half", "to 50%", COUNT, .width = 8),
+	[A_MORE] = COLUMN("above_half", "above", COUNT, .width = 8),
+	[A_HELD] = COLUMN("held_bytes", "held", BYTES, .width = 9),
+	[A_BLOCKS] = COLUMN("blocks", "by blocks", COUNT, .width = 11),
+	[A_USED] = COLUMN("block_bytes", "of bytes", BYTES, .width = 10),
+};
+
+static void build_pyarenas(struct report *r, const struct report_input *in)
+{
+	struct pyarenas a;
+	struct table *t;
+
+	pyarenas_count(&a, in->heap);
+	if (!a.n)
+		return;
+	t = report_add(r, SECTION_FRAGMENTATION, "python_arenas",
+		       "PYMALLOC'S ARENAS", pyarena_columns,
+		       A_COLUMNS);
+	table_row(t);
+	table_set(t, A_ARENAS, a.n);
+	for (int f = 0; f < PYARENA_FILLS; f++)
+		table_set(t, A_EMPTY + (size_t)f, a.fill[f]);
+	table_set(t, A_HELD, a.held);
+	table_set(t, A_BLOCKS, a.pinning.blocks);
+	table_set(t, A_USED, a.pinning.bytes);
+}
+
 void build_spans(struct report *r, const struct report_input *in)
 {
 	if (!in->fragment->spans.n_classes)
@@ -222,4 +259,5 @@ void build_spans(struct report *r, const struct report_input *in)
 	build_release(r, in);
 	build_classes_of_spans(r, in);
 	build_span_pins(r, in);
+	build_pyarenas(r, in);
 }

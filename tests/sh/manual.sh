@@ -161,7 +161,10 @@ documents() {
 		printf '%s\n' types.object_bytes
 		printf 'records.rows.%s\n' record_bytes records
 		# Nor has it an allocator with spans: tests/sh/tcmalloc.sh.
-		printf '%s\n' free_levels releases spans spans_held_by
+		printf '%s\n' free_levels releases spans spans_held_by \
+			python_arenas
+		printf 'python_arenas.%s\n' arenas empty nearly_empty \
+			to_half above_half held_bytes blocks block_bytes
 		printf 'free_levels.%s\n' allocator span_bytes cache_bytes \
 			page_bytes page_stored_bytes returned_bytes
 		printf 'releases.%s\n' allocator bytes call setting
