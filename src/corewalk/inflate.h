@@ -3,8 +3,8 @@
  * zlib streams (RFC 1950, 1951) of which all bytes and the exact size are
  * known, as compressed sections of ELF files are.
  *
- * That is what it is fast by, two to three times zlib: there is no state to
- * be kept between calls, and a word of bits is read at once.  The bytes come
+ * That is what it is fast by, 1.7 times zlib 1.2: there is no state to be
+ * kept between calls, and a word of bits is read at once.  The bytes come
  * from strangers: nothing outside the two buffers is touched, and each round
  * of each loop takes a bit or makes a byte.
  */
