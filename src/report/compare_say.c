@@ -422,6 +422,43 @@ static void say_free(struct said *s, const struct compare *c,
 	say(s, "free", num_abs(kept.change), kept.change, &text);
 }
 
+/* A file without holes stores what was never touched, too. */
+static bool knows_holes(const struct compare *c, int side)
+{
+	for (size_t i = 0; i < c->n_pairs[COMPARE_WHERE]; i++) {
+		struct change size = compare_change(c, COMPARE_WHERE, i,
+						    WHERE_BYTES);
+		struct change there = compare_change(c, COMPARE_WHERE, i,
+						     WHERE_STORED);
+
+		if (there.known[side] &&
+		    there.amount[side] < size.amount[side])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Pages that were given back, or touched for the first time: RSS moves, and
+ * what is in use or free does not.
+ */
+static void say_touched(struct said *s, const struct compare *c,
+			const char *row, const char *text)
+{
+	struct change size = compare_where(c, row, WHERE_BYTES);
+	struct change there = compare_where(c, row, WHERE_STORED);
+	struct str str;
+
+	if (!size.sure || !there.sure || !knows_holes(c, 0) ||
+	    !knows_holes(c, 1) ||
+	    num_abs(size.change) >= num_abs(there.change) / 2)
+		return;
+	begin(&str, &there, text);
+	str_printf(&str, ": it was %s.", there.change < 0
+		   ? "given back, and its addresses are kept" : "touched");
+	say(s, "touched", num_abs(there.change), there.change, &str);
+}
+
 /* ---- what is not blocks ---- */
 
 static const struct {
@@ -585,6 +622,8 @@ void said_init(struct said *s, const struct compare *c)
 	say_php(s, c, &used);
 	say_sizes(s, c, &used);
 	say_free(s, c, &used);
+	say_touched(s, c, "free", "memory is taken by what is free");
+	say_touched(s, c, "used", "memory is taken by what is in use");
 	for (size_t i = 0; i < countof(others); i++)
 		say_other(s, c, i);
 	say_arenas(s, c);

@@ -218,22 +218,25 @@ static uint64_t column_max(const struct layout *l, size_t column)
 	return max;
 }
 
-/* Amounts that are compared have one unit; their changes may be small. */
+/* Amounts that are compared have one unit; their changes, maybe small, one. */
 static void find_units(struct layout *l)
 {
 	const struct table *t = l->t;
-	uint64_t all = 0;
+	uint64_t all = 0, changes = 0;
 
 	if (l->style->exact)
 		return;
 	for (size_t i = 0; t->one_unit && i < t->n_columns; i++)
 		if (shown(l, i) && t->columns[i].type == COLUMN_BYTES)
 			all = max_u64(all, column_max(l, i));
+		else if (shown(l, i) && t->columns[i].type == COLUMN_CHANGE)
+			changes = max_u64(changes, column_max(l, i));
 	for (size_t i = 0; i < t->n_columns; i++)
 		if (t->columns[i].type == COLUMN_BYTES)
 			l->unit[i] = num_unit(all ? all : column_max(l, i));
 		else if (t->columns[i].type == COLUMN_CHANGE)
-			l->unit[i] = num_unit(column_max(l, i));
+			l->unit[i] = num_unit(changes ? changes
+						      : column_max(l, i));
 }
 
 /* Two for the gap, or for the indent of the first. */

@@ -20,6 +20,7 @@ struct given {
 	const char *arenas;	/* in place of the one that follows */
 	const char *more;	/* further keys, with their comma */
 	bool several;		/* each class is of another allocator */
+	uint64_t free_stored;	/* 0: not told */
 };
 
 static void make_json(struct str *s, const struct given *g)
@@ -41,7 +42,11 @@ static void make_json(struct str *s, const struct given *g)
 		   g->blocks + 1, g->free);
 	str_printf(s, " \"where\": [ { \"what\": \"used\", \"bytes\": %"
 		   PRIu64 " }, { \"what\": \"free\", \"bytes\": %" PRIu64
-		   " }", g->used, g->free);
+		   "", g->used, g->free);
+	if (g->free_stored)
+		str_printf(s, ", \"stored_bytes\": %" PRIu64,
+			   g->free_stored);
+	str_adds(s, " }");
 	if (g->anonymous)
 		str_printf(s, ", { \"what\": \"anonymous\", \"bytes\": %"
 			   PRIu64 " }", g->anonymous);
@@ -229,6 +234,32 @@ TEST(what_was_freed_is_kept_or_given_back)
 		   "by 10.0M.\n"
 		   "used: 20.0M more is in use (+10.0%): all of it in "
 		   "blocks of 64K to 128K.");
+}
+
+/* malloc_trim() gives pages back, and all blocks stay what they are. */
+TEST(what_only_rss_shows_is_said)
+{
+	struct given old = base, new = base;
+	struct pair p;
+	struct said s;
+
+	old.free_stored = 39 * MIB;
+	new.free_stored = 4 * MIB;
+	new.free -= MIB;
+	pair_init(&p, &old, &new);
+	said_init(&s, &p.c);
+	CHECK_STR(s.item[0].rule, "touched");
+	CHECK_STR(s.item[0].text, "35.0M less memory is taken by what is free "
+		  "(-89.7%): it was given back, and its addresses are kept.");
+	said_fini(&s);
+	pair_fini(&p);
+	/* A file without holes does not know it. */
+	old.free_stored = old.free;
+	pair_init(&p, &old, &new);
+	said_init(&s, &p.c);
+	CHECK(strcmp(s.item[0].rule, "touched"));
+	said_fini(&s);
+	pair_fini(&p);
 }
 
 TEST(what_is_not_malloc_has_its_own_sentence)
