@@ -403,15 +403,12 @@ static void walk_huge(struct walk *w)
 	ok = space_u64(w->sp, z->addr + z->at.main_chunk - 8, &node);
 	for (; ok && node && n < w->max_chunks; n++) {
 		uint64_t word[3];
-		const struct seg *seg;
 
 		if (space_read(w->sp, node, word, sizeof(word)) !=
 		    sizeof(word) || word[0] % ZEND_CHUNK ||
 		    word[1] % ZEND_PAGE || !word[1] ||
-		    word[1] > UINT64_MAX - word[0])
-			break;
-		seg = space_seg(w->sp, word[0]);
-		if (!seg || find_chunk(w, word[0]))
+		    !space_mapped(w->sp, word[0], word[1]) ||
+		    find_chunk(w, word[0]))
 			break;
 		heap_add_mmapped(w->heap, w->arena, word[0],
 				 word[0] + word[1], word[0], 0);
