@@ -64,6 +64,9 @@ void build_rates(struct report *r, const struct replay_input *in)
 	char size[NUM_MAX];
 
 	t->whole = true;
+	/* A sample of a sample says nothing about one of everything. */
+	if (in->replay->sampled)
+		return;
 	for (size_t i = 0; i < in->n_rates; i++) {
 		const struct rate_result *rate = &in->rates[i];
 
@@ -167,7 +170,7 @@ static void note_needed(struct table *t, const struct replay_input *in)
 {
 	char size[NUM_MAX], large[NUM_MAX];
 
-	if (!in->needed_rate)
+	if (!in->needed_rate || in->replay->sampled)
 		return;
 	replay_rate_text(size, in, in->needed_rate);
 	replay_rate_text(large, in, in->needed_large);
@@ -310,6 +313,22 @@ static void note_sampled(struct table *t, const struct replay_input *in)
 		     info->counts.frees);
 }
 
+/* The browser has pages that replay refuses to print. */
+static void note_unknown(struct table *t, const struct report *r,
+			 const struct replay_input *in)
+{
+	unsigned of = 1u << REPLAY_RATES | 1u << REPLAY_SIZES;
+
+	if (!in->replay->sampled || !(r->options->sections & of) ||
+	    report_wants(r->options, REPLAY_SITES))
+		return;
+	table_row(t);
+	table_set_text(t, N_CODE, "sample-only");
+	table_set_text(t, N_TEXT, "Rates and sizes cannot be tried on a "
+		       "sample: heapcore record without --rate keeps "
+		       "everything.");
+}
+
 static void note_mapped(struct table *t, const struct replay *p)
 {
 	char peak[NUM_MAX], now[NUM_MAX], reserved[NUM_MAX];
@@ -345,6 +364,7 @@ void build_notes(struct report *r, const struct replay_input *in)
 	note_end(t, in);
 	note_pauses(t, in);
 	note_filters(t, in);
+	note_unknown(t, r, in);
 	note_sampled(t, in);
 	note_mapped(t, in->replay);
 	note_order(t, in->replay);

@@ -237,8 +237,10 @@ static bool wants_plot(const struct report *r)
 
 static void add_more(struct report *r, const struct replay_input *in)
 {
-	static const char *const commands[] = {
+	/* What was sampled can't be sampled again. */
+	const char *const commands[] = {
 		"\nMore: heapcore replay --metric=allocated --rows=20 ",
+		in->replay->sampled ? "      heapcore tui " :
 		"      heapcore replay --rate=64k,512k,2M --seeds=100 ",
 	};
 

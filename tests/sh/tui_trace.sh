@@ -37,6 +37,19 @@ typed() {
 	[ "$n" -le "$1" ] || { echo "$n keys"; return 1; }
 }
 
+# ---- a trace that is a sample ----
+
+"$HEAPCORE" record -q --rate=4k -o sample.trace -- ./prog
+ok "a sample: no rates are tried on it" shows 8 \
+	'^ > Rates and sizes cannot be tried on a sample' sample.trace
+ok "a sample: and no rate is advised" sh -c '! grep -q "a rate of" screen'
+ok "a sample: nor sizes" shows 6 'cannot be tried on a sample' sample.trace
+more_works() {
+	"$HEAPCORE" replay sample.trace >said &&
+		! grep -E 'replay --rate|cannot be tried' said
+}
+ok "a sample: no command that is refused" more_works
+
 # ---- what it opens with ----
 
 ok "overview: the peak" shows '' '^ > at the peak  *2929.7K  *1010  '
