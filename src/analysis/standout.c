@@ -389,8 +389,9 @@ static void rule_arenas(struct judge *j)
 		snprintf(orphans, sizeof(orphans),
 			 "; %" PRIu64 " of them have no thread", j->orphans);
 	standout_add(j->s, "arenas", j->thread_free,
-		     "%" PRIu64 " thread arenas keep %s free%s.",
-		     j->thread_arenas, size(j->thread_free).text, orphans);
+		     "%s%s is free in %" PRIu64 " thread arenas%s.",
+		     size(j->thread_free).text, basis(j, WHERE_FREE),
+		     j->thread_arenas, orphans);
 }
 
 static void rule_stacks(struct judge *j)

@@ -202,7 +202,7 @@ TEST(many_arenas)
 
 	give_arenas(&w);
 	finish(&w);
-	CHECK_STR(w.s.item[0].text, "8 thread arenas keep 34.0M free; 4 of "
+	CHECK_STR(w.s.item[0].text, "34.0M is free in 8 thread arenas; 4 of "
 		  "them have no thread.");
 	CHECK_U64(w.s.n_advice, 1);
 	CHECK_STR(w.s.advice[0].rule, "arenas");
