@@ -34,7 +34,7 @@ struct retain_group {
 	struct tally retained;
 };
 
-enum { RETAIN_BLOCKS = 64, RETAIN_SHARED = 3, RETAIN_MEMBERS = 32 };
+enum { RETAIN_BLOCKS = 64, RETAIN_SHARED = 4, RETAIN_MEMBERS = 32 };
 
 struct retain_block {
 	uint32_t block;
@@ -50,7 +50,7 @@ struct retain_block {
 
 /* What at least these two lead to, and no other one in fewer steps. */
 struct retain_shared {
-	uint32_t group[2];
+	uint32_t group[2];	/* the second: RETAIN_SEVERAL, various ones */
 	struct tally t;
 };
 

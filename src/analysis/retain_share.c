@@ -148,6 +148,33 @@ void retain_find_near(struct retain_builder *b)
 	near_of_rank(b, (uint32_t)b->n_first, (uint32_t)b->r->n_groups);
 }
 
+static void add_shared(struct retain *r, uint32_t a, uint32_t b,
+		       const struct tally *t)
+{
+	if (t->blocks)
+		r->shared[r->n_shared++] = (struct retain_shared){
+			{ a, b }, *t,
+		};
+}
+
+/* Of pairs that get no row of their own: which group is in the most. */
+static void add_nearest(struct retain *r, const struct retain_pair *list,
+			size_t n)
+{
+	struct tally *sums = mem_zalloc((r->n_groups + 1) * sizeof(*sums));
+	uint32_t best = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		add_tally(&sums[list[i].a], &list[i].t);
+		add_tally(&sums[list[i].b], &list[i].t);
+	}
+	for (uint32_t i = 1; i < r->n_groups; i++)
+		if (sums[i].bytes > sums[best].bytes)
+			best = i;
+	add_shared(r, best, RETAIN_SEVERAL, &sums[best]);
+	free(sums);
+}
+
 void retain_find_shared(struct retain_builder *b)
 {
 	struct retain *r = b->r;
@@ -157,9 +184,8 @@ void retain_find_shared(struct retain_builder *b)
 
 	if (n)
 		qsort(list, n, sizeof(*list), retain_pair_compare);
-	for (size_t i = 0; i < n && i < RETAIN_SHARED; i++)
-		r->shared[r->n_shared++] = (struct retain_shared){
-			{ list[i].a, list[i].b }, list[i].t,
-		};
+	for (size_t i = 0; i < n && i < RETAIN_SHARED - 1; i++)
+		add_shared(r, list[i].a, list[i].b, &list[i].t);
+	add_nearest(r, list + r->n_shared, n - r->n_shared);
 	free(list);
 }

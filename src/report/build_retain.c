@@ -156,6 +156,8 @@ static void add_sum(struct report *r, struct table *t,
 	str_adds(&s, r->options->is_tree ? "  " : "");
 	if (sum->shared) {
 		shared_text(in, sum->shared->group, &s);
+		if (sum->shared->group[1] == RETAIN_SEVERAL)
+			str_adds(&s, " and others");
 	} else {
 		str_adds(&s, !strcmp(sum->kind, "nobody") ? "nobody" :
 			     "several of these together");
