@@ -23,8 +23,13 @@ refuses() {
 }
 ok "an unknown option ends with status 2" refuses
 
+# Where what it finds is not the question, a compiler that can do all at once.
+printf '#!/bin/sh\nexit 0\n' >cc-quick
+chmod +x cc-quick
+quick=$TMP/cc-quick
+
 accepts() {
-	configure sh "$SRC/configure" CC="$CC" --build=x86_64-linux-gnu \
+	configure sh "$SRC/configure" CC="$quick" --build=x86_64-linux-gnu \
 		--prefix=/usr --includedir=/usr/include --mandir=/m \
 		--infodir=/i --sysconfdir=/etc --localstatedir=/var \
 		--disable-option-checking --disable-silent-rules \
@@ -42,7 +47,6 @@ ok "what packagers pass is accepted" accepts
 cat >cc-without-lz4 <<END
 #!/bin/sh
 case " \$* " in *" -llz4 "*) exit 1 ;; esac
-exec $CC "\$@"
 END
 chmod +x cc-without-lz4
 names_package() {
@@ -58,11 +62,11 @@ plain_flags() {
 }
 ok "works without pkg-config" plain_flags
 
-configure sh "$SRC/configure" CC="$CC" && mv config.mk config.sh || :
+configure sh "$SRC/configure" CC="$quick" && mv config.mk config.sh || :
 for shell in dash "bash --posix" "busybox sh" mksh yash; do
 	command -v "${shell%% *}" >/dev/null || continue
 	# shellcheck disable=SC2086
-	configure $shell "$SRC/configure" CC="$CC" || :
+	configure $shell "$SRC/configure" CC="$quick" || :
 	ok "the same under $shell" cmp config.mk config.sh
 done
 
@@ -70,9 +74,9 @@ again() {
 	# A script older than that hour, else make wants config.mk newer.
 	mkdir again old && cp "$SRC/configure" "$SRC/Makefile" old &&
 		touch -d '1 day ago' old/configure && cd again
-	../old/configure CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
+	../old/configure CC="$quick" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
 		touch -d '1 hour ago' config.mk &&
-		../old/configure CC="$CC" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
+		../old/configure CC="$quick" CFLAGS="-O1 -DX=\$(x)" >/dev/null &&
 		[ -z "$(find config.mk -mmin -30)" ] &&
 		grep -qxF 'CFLAGS = -O1 -DX=$$(x)' config.mk
 }
@@ -115,7 +119,7 @@ else
 fi
 
 literal() {
-	configure sh "$SRC/configure" CC="$CC" --prefix=/p \
+	configure sh "$SRC/configure" CC="$quick" --prefix=/p \
 		--mandir='${prefix}/share/m#n' || { cat out; return 1; }
 	printf '%s\n' 'include config.mk' 'all:' "	@echo '\$(mandir)'" \
 		>show.mk

@@ -4,7 +4,7 @@
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/preloaded"
-: "${MUTATIONS:=1000}"
+: "${MUTATIONS:=500}"
 # What a child of mutate may take; sanitizers take some for themselves.
 most=64
 ! grep -q '^SANITIZE = .*address' "$BUILD/config.mk" || most=256
