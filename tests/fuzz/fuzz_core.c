@@ -3,7 +3,7 @@
  * Any bytes as a core file: whatever opens is then read all over, at the edges
  * of every segment, at every thread and module.
  *
- * Code: corewalk/(target_core|core_|space|unpack|module)
+ * Code: corewalk/(target_core|core_|space|unpack|module|own|elf)
  */
 #include <stdlib.h>
 #include <string.h>
