@@ -188,6 +188,10 @@ beside_spl() {
 	[ "$found" -le "$lost" ] && [ "$found" -ge $((lost * 99 / 100)) ] &&
 		one '(.php_garbage | length) == 1' .php_garbage
 }
-ok "garbage beside SPL objects" beside_spl
+if [ "$($PHP -r 'echo PHP_MAJOR_VERSION;')" -ge 8 ]; then
+	ok "garbage beside SPL objects" beside_spl
+else
+	skip "garbage beside SPL objects" "7.4: none of it is seen"
+fi
 
 finish
