@@ -295,11 +295,10 @@ enum {
 };
 
 static const struct column line_columns[L_COLUMNS] = {
-	[L_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[L_KIND] = DATA_COLUMN("kind", TEXT),
 	[L_CLOCK] = COLUMN("clock", "", TEXT, .flags = COLUMN_NO_DATA),
-	[L_TIME] = COLUMN("time_s", "", SECONDS, .flags = COLUMN_NO_TEXT),
-	[L_ELAPSED] = COLUMN("elapsed_s", "", SECONDS,
-			     .flags = COLUMN_NO_TEXT),
+	[L_TIME] = DATA_COLUMN("time_s", SECONDS),
+	[L_ELAPSED] = DATA_COLUMN("elapsed_s", SECONDS),
 	[L_RSS] = COLUMN("rss_bytes", "RSS", BYTES, .width = 8),
 	[L_USED] = COLUMN("used_bytes", "in use", BYTES, .width = 8),
 	[L_CHANGE] = COLUMN("used_change_bytes", "change", CHANGE,
@@ -309,10 +308,8 @@ static const struct column line_columns[L_COLUMNS] = {
 	[L_MMAPPED] = COLUMN("mmapped_bytes", "mmapped", BYTES, .width = 9),
 	[L_ARENAS] = COLUMN("arenas", "arenas", COUNT, .width = 8),
 	[L_PAUSE] = COLUMN("stopped_s", "pause", SECONDS, .width = 9),
-	[L_MAPPED] = COLUMN("mapped_bytes", "", BYTES,
-			    .flags = COLUMN_NO_TEXT),
-	[L_USED_BLOCKS] = COLUMN("used_blocks", "", COUNT,
-				 .flags = COLUMN_NO_TEXT),
+	[L_MAPPED] = DATA_COLUMN("mapped_bytes", BYTES),
+	[L_USED_BLOCKS] = DATA_COLUMN("used_blocks", COUNT),
 };
 
 static void set_heap(struct table *t, const struct watch *w,
@@ -412,24 +409,17 @@ enum {
 };
 
 static const struct column end_columns[E_COLUMNS] = {
-	[E_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[E_WHY] = COLUMN("why", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[E_KIND] = DATA_COLUMN("kind", TEXT),
+	[E_WHY] = DATA_COLUMN("why", TEXT),
 	[E_TEXT] = COLUMN("text", "", TEXT),
-	[E_LOOKS] = COLUMN("looks", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[E_FAILED] = COLUMN("failed_looks", "", COUNT,
-			    .flags = COLUMN_NO_TEXT),
-	[E_ELAPSED] = COLUMN("elapsed_s", "", SECONDS,
-			     .flags = COLUMN_NO_TEXT),
-	[E_RSS] = COLUMN("rss_change_bytes", "", CHANGE,
-			 .flags = COLUMN_NO_TEXT),
-	[E_USED] = COLUMN("used_change_bytes", "", CHANGE,
-			  .flags = COLUMN_NO_TEXT),
-	[E_FREE] = COLUMN("free_change_bytes", "", CHANGE,
-			  .flags = COLUMN_NO_TEXT),
-	[E_PAUSE_MAX] = COLUMN("stopped_max_s", "", SECONDS,
-			       .flags = COLUMN_NO_TEXT),
-	[E_PAUSE_SUM] = COLUMN("stopped_sum_s", "", SECONDS,
-			       .flags = COLUMN_NO_TEXT),
+	[E_LOOKS] = DATA_COLUMN("looks", COUNT),
+	[E_FAILED] = DATA_COLUMN("failed_looks", COUNT),
+	[E_ELAPSED] = DATA_COLUMN("elapsed_s", SECONDS),
+	[E_RSS] = DATA_COLUMN("rss_change_bytes", CHANGE),
+	[E_USED] = DATA_COLUMN("used_change_bytes", CHANGE),
+	[E_FREE] = DATA_COLUMN("free_change_bytes", CHANGE),
+	[E_PAUSE_MAX] = DATA_COLUMN("stopped_max_s", SECONDS),
+	[E_PAUSE_SUM] = DATA_COLUMN("stopped_sum_s", SECONDS),
 };
 
 static void add_change(struct str *s, const char *what, int64_t change)

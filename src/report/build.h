@@ -7,6 +7,21 @@
 
 #include "report/report.h"
 
+/* What shares of all that is in use are of: set in a row, or in the total. */
+#define OF_USED COLUMN("of_used_bytes", "", BYTES,			\
+		       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA)
+/* The row of totals, if there are rows, with all that is in use in a column. */
+void add_total_of_used(struct table *t, size_t column,
+		       const struct report_input *in);
+
+/*
+ * A table of one sentence in text; in JSON its sums, and the table of that name
+ * before it as their rows.  The row is begun.
+ */
+struct table *add_sums(struct report *r, unsigned section, const char *name,
+		       const char *title, const struct column *columns,
+		       size_t n);
+
 /* build_target.c: the process */
 void build_target(struct report *r, const struct report_input *in);
 void build_mappings(struct report *r, const struct report_input *in);

@@ -23,7 +23,6 @@ enum {
 	A_COLUMNS
 };
 
-#define DATA_ONLY .flags = COLUMN_NO_TEXT
 #define DATA_SUM .flags = COLUMN_NO_TEXT | COLUMN_SUM
 
 static const struct column arena_columns[A_COLUMNS] = {
@@ -43,10 +42,10 @@ static const struct column arena_columns[A_COLUMNS] = {
 	[A_ATTACHED] = COLUMN("attached_threads", "threads", COUNT, DATA_SUM),
 	[A_WHO] = COLUMN("who", "threads", TEXT, .flags = COLUMN_NO_DATA,
 			 .whole = A_ATTACHED + 1),
-	[A_THREADS] = COLUMN("thread_ids", "", TEXT, DATA_ONLY),
-	[A_ADDRESS] = COLUMN("address", "", ADDR, DATA_ONLY),
+	[A_THREADS] = DATA_COLUMN("thread_ids", TEXT),
+	[A_ADDRESS] = DATA_COLUMN("address", ADDR),
 	[A_HEAPS] = COLUMN("heaps", "", COUNT, DATA_SUM),
-	[A_TOP] = COLUMN("top_address", "", ADDR, DATA_ONLY),
+	[A_TOP] = DATA_COLUMN("top_address", ADDR),
 	[A_TOP_BYTES] = COLUMN("top_bytes", "", BYTES, DATA_SUM),
 	[A_SYSTEM] = COLUMN("system_bytes", "", BYTES, DATA_SUM),
 	[A_MAX_SYSTEM] = COLUMN("max_system_bytes", "", BYTES, DATA_SUM),
@@ -66,8 +65,8 @@ static const struct column arena_columns[A_COLUMNS] = {
 	[A_USED_SWAPPED] = COLUMN("used_swapped_bytes", "", BYTES, DATA_SUM),
 	[A_FREE_RESIDENT] = COLUMN("free_resident_bytes", "", BYTES, DATA_SUM),
 	[A_SWAPPED] = COLUMN("swapped_bytes", "", BYTES, DATA_SUM),
-	[A_CONTIGUOUS] = COLUMN("contiguous", "", FLAG, DATA_ONLY),
-	[A_LOCKED] = COLUMN("locked", "", FLAG, DATA_ONLY),
+	[A_CONTIGUOUS] = DATA_COLUMN("contiguous", FLAG),
+	[A_LOCKED] = DATA_COLUMN("locked", FLAG),
 };
 
 /*
@@ -206,8 +205,8 @@ static const struct column class_columns[K_COLUMNS] = {
 	[K_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 26),
 	[K_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT),
-	[K_MIN] = COLUMN("min_bytes", "", BYTES, DATA_ONLY),
-	[K_MAX] = COLUMN("max_bytes", "", BYTES, DATA_ONLY),
+	[K_MIN] = DATA_COLUMN("min_bytes", BYTES),
+	[K_MAX] = DATA_COLUMN("max_bytes", BYTES),
 	[K_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
 			    .width = 10),
 	[K_BYTES] = COLUMN("bytes", "", BYTES, DATA_SUM),
@@ -222,7 +221,7 @@ static const struct column class_columns[K_COLUMNS] = {
 	[K_BINS] = COLUMN("bins", "bins", TEXT),
 	[K_FREE_SHARE] = COLUMN("free_share", "free%", SHARE, .width = 7,
 				.part = K_FREE + 1, .whole = K_BYTES + 1),
-	[K_EXAMPLE] = COLUMN("example", "", ADDR, DATA_ONLY),
+	[K_EXAMPLE] = DATA_COLUMN("example", ADDR),
 	[K_USED_RESIDENT] = COLUMN("used_resident_bytes", "", BYTES, DATA_SUM),
 	[K_USED_SWAPPED] = COLUMN("used_swapped_bytes", "", BYTES, DATA_SUM),
 	[K_FREE_RESIDENT] = COLUMN("free_resident_bytes", "", BYTES, DATA_SUM),
@@ -368,7 +367,7 @@ enum { U_SIZE, U_MIN, U_RUNS, U_BYTES, U_PAGES, U_SHARE, U_COLUMNS };
 static const struct column run_columns[U_COLUMNS] = {
 	[U_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 25),
-	[U_MIN] = COLUMN("min_bytes", "", BYTES, DATA_ONLY),
+	[U_MIN] = DATA_COLUMN("min_bytes", BYTES),
 	[U_RUNS] = COLUMN("runs", "runs", COUNT, .flags = COLUMN_SUM,
 			  .width = 10),
 	[U_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM,
@@ -421,8 +420,8 @@ enum {
 static const struct column pin_columns[P_COLUMNS] = {
 	[P_LABEL] = COLUMN("label", "", TEXT, .flags = COLUMN_NO_DATA,
 			   .width = 22),
-	[P_SIZE] = COLUMN("size", "", BYTES, DATA_ONLY),
-	[P_STATE] = COLUMN("state", "", TEXT, DATA_ONLY),
+	[P_SIZE] = DATA_COLUMN("size", BYTES),
+	[P_STATE] = DATA_COLUMN("state", TEXT),
 	/* Kinds share pages: over all rows they are more than there are. */
 	[P_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
 			    .width = 9),
@@ -430,9 +429,9 @@ static const struct column pin_columns[P_COLUMNS] = {
 			   .width = 8),
 	[P_FREE] = COLUMN("free_bytes", "holds", BYTES, .flags = COLUMN_SUM,
 			  .width = 9),
-	[P_SOLE_PAGES] = COLUMN("sole_pages", "", COUNT, DATA_ONLY),
+	[P_SOLE_PAGES] = DATA_COLUMN("sole_pages", COUNT),
 	[P_SOLE] = COLUMN("sole_bytes", "", BYTES, DATA_SUM),
-	[P_EXAMPLE] = COLUMN("example", "", ADDR, DATA_ONLY),
+	[P_EXAMPLE] = DATA_COLUMN("example", ADDR),
 	[P_FIRST] = COLUMN("commonest", "most start with", TEXT,
 			   .flags = COLUMN_NO_DATA | COLUMN_CONTENT),
 	[P_WORDS] = COLUMN("first_words", "", TEXT,

@@ -16,10 +16,10 @@ enum {
 
 static const struct column item_columns[I_COLUMNS] = {
 	[I_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[I_RULE] = COLUMN("rule", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[I_BYTES] = COLUMN("bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
-	[I_TEXT] = COLUMN("text", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[I_REASON] = COLUMN("reason", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[I_RULE] = DATA_COLUMN("rule", TEXT),
+	[I_BYTES] = DATA_COLUMN("bytes", BYTES),
+	[I_TEXT] = DATA_COLUMN("text", TEXT),
+	[I_REASON] = DATA_COLUMN("reason", TEXT),
 	[I_COMMAND] = COLUMN("command", "", TEXT, .flags = COLUMN_OWN_LINE),
 };
 
@@ -78,29 +78,25 @@ enum {
 
 static const struct column finding_columns[N_COLUMNS] = {
 	[N_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[N_CODE] = COLUMN("code", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[N_ARENA] = COLUMN("arena", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[N_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[N_SKIPPED] = COLUMN("skipped_bytes", "", BYTES,
-			     .flags = COLUMN_NO_TEXT),
+	[N_CODE] = DATA_COLUMN("code", TEXT),
+	[N_ARENA] = DATA_COLUMN("arena", TEXT),
+	[N_ADDRESS] = DATA_COLUMN("address", ADDR),
+	[N_SKIPPED] = DATA_COLUMN("skipped_bytes", BYTES),
 	[N_TEXT] = COLUMN("text", "", TEXT,
 			  .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
-	[N_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[N_MEANING] = COLUMN("meaning", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[N_FILL] = COLUMN("fill", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[N_BEFORE] = COLUMN("block_before", "", ADDR,
-			    .flags = COLUMN_NO_TEXT),
-	[N_BEFORE_SIZE] = COLUMN("block_before_size", "", BYTES,
-				 .flags = COLUMN_NO_TEXT),
-	[N_BEFORE_STATE] = COLUMN("block_before_state", "", TEXT,
-				  .flags = COLUMN_NO_TEXT),
+	[N_KIND] = DATA_COLUMN("kind", TEXT),
+	[N_MEANING] = DATA_COLUMN("meaning", TEXT),
+	[N_FILL] = DATA_COLUMN("fill", TEXT),
+	[N_BEFORE] = DATA_COLUMN("block_before", ADDR),
+	[N_BEFORE_SIZE] = DATA_COLUMN("block_before_size", BYTES),
+	[N_BEFORE_STATE] = DATA_COLUMN("block_before_state", TEXT),
 	[N_VALUE] = COLUMN("value", "", ADDR,
 			   .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
 	[N_VALUE_TEXT] = COLUMN("value_text", "", TEXT,
 				.flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
 	[N_WRITTEN] = COLUMN("written_text", "", TEXT,
 			     .flags = COLUMN_NO_TEXT | COLUMN_CONTENT),
-	[N_MINOR] = COLUMN("minor", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[N_MINOR] = DATA_COLUMN("minor", FLAG),
 };
 
 static const struct damage_case *case_of(const struct damage *d, size_t note)
@@ -264,16 +260,15 @@ enum {
 
 static const struct column abort_columns[D_COLUMNS] = {
 	[D_TEXT] = COLUMN("text", "it said", TEXT, .flags = COLUMN_CONTENT),
-	[D_CODE] = COLUMN("code", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[D_CODE] = DATA_COLUMN("code", TEXT),
 	[D_NOTICED] = COLUMN("noticed", "it noticed", TEXT),
 	[D_BLOCK_TEXT] = COLUMN("block_text", "that block is", TEXT,
 				.flags = COLUMN_NO_DATA),
-	[D_BLOCK] = COLUMN("block", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[D_BLOCK_SIZE] = COLUMN("block_size", "", BYTES,
-				.flags = COLUMN_NO_TEXT),
+	[D_BLOCK] = DATA_COLUMN("block", ADDR),
+	[D_BLOCK_SIZE] = DATA_COLUMN("block_size", BYTES),
 	[D_MEANING] = COLUMN("meaning", "which means", TEXT),
-	[D_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[D_ON_STACK] = COLUMN("on_stack", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[D_ADDRESS] = DATA_COLUMN("address", ADDR),
+	[D_ON_STACK] = DATA_COLUMN("on_stack", FLAG),
 };
 
 void build_abort(struct report *r, const struct report_input *in)

@@ -16,9 +16,9 @@ enum {
 static const struct column function_columns[F_COLUMNS] = {
 	[F_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 26),
-	[F_FUNCTION] = COLUMN("function", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[F_OBJECT] = COLUMN("object", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[F_DEPTH] = COLUMN("depth", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[F_FUNCTION] = DATA_COLUMN("function", TEXT),
+	[F_OBJECT] = DATA_COLUMN("object", TEXT),
+	[F_DEPTH] = DATA_COLUMN("depth", COUNT),
 	ESTIMATE_INCLUSIVE(F_INCLUSIVE, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
 	[F_SHARE] = COLUMN("share", "share", SHARE, .width = 8),
 	[F_EXACT_SHARE] = COLUMN("exact_share", "share", SHARE, .width = 8),

@@ -9,7 +9,6 @@
 #include "base/sort.h"
 #include "report/replay.h"
 
-#define DATA .flags = COLUMN_NO_TEXT
 #define SUM_DATA .flags = COLUMN_NO_TEXT | COLUMN_SUM
 
 /* ---- growth ---- */
@@ -27,7 +26,7 @@ static const struct column growth_columns[G_COLUMNS] = {
 	[G_HIGH] = COLUMN("high_bytes_change", "high", CHANGE, .width = 9),
 	[G_EXACT] = COLUMN("exact_bytes_change", "exact", CHANGE,
 			   .flags = COLUMN_SUM, .width = 9),
-	[G_COVERS] = COLUMN("covers_bytes", "", FLAG, DATA),
+	[G_COVERS] = DATA_COLUMN("covers_bytes", FLAG),
 	[G_COME] = COLUMN("come_bytes", "came", BYTES, .flags = COLUMN_SUM,
 			  .width = 8),
 	[G_GONE] = COLUMN("gone_bytes", "went", BYTES, .flags = COLUMN_SUM,

@@ -49,6 +49,27 @@ struct heap_sum sum_heap(const struct heap *h)
 	return sum;
 }
 
+struct table *add_sums(struct report *r, unsigned section, const char *name,
+		       const char *title, const struct column *columns,
+		       size_t n)
+{
+	struct table *t = report_add(r, section, name, title, columns, n);
+
+	t->form = r->options->format == REPORT_JSON ? TABLE_OBJECT
+						    : TABLE_SENTENCES;
+	table_row(t);
+	return t;
+}
+
+void add_total_of_used(struct table *t, size_t column,
+		       const struct report_input *in)
+{
+	if (!t->n_rows)
+		return;
+	table_add_total(t);
+	table_set(t, column, sum_heap(in->heap).used);
+}
+
 enum {
 	S_PRIVATE, S_MAPPED, S_USED, S_USED_BLOCKS, S_FREE, S_FREE_SHARE,
 	S_UNDECODED, S_FINDINGS, S_LEAKED, S_LEAKED_BLOCKS, S_COLUMNS
@@ -430,16 +451,15 @@ enum {
 /* Each value has a unit of its own: in text it is words, not a column's. */
 static const struct column setting_columns[G_COLUMNS] = {
 	[G_LABEL] = COLUMN("setting", "", TEXT, .flags = COLUMN_NO_DATA),
-	[G_ALLOCATOR] = COLUMN("allocator", "", TEXT,
-			       .flags = COLUMN_NO_TEXT),
-	[G_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[G_BYTES] = COLUMN("bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
-	[G_VALUE] = COLUMN("value", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[G_ALLOCATOR] = DATA_COLUMN("allocator", TEXT),
+	[G_NAME] = DATA_COLUMN("name", TEXT),
+	[G_BYTES] = DATA_COLUMN("bytes", BYTES),
+	[G_VALUE] = DATA_COLUMN("value", COUNT),
 	[G_EXACT] = COLUMN("exact", "value", TEXT, .flags = COLUMN_NO_DATA,
 			   .width = 10),
 	[G_SIZE] = COLUMN("size", "that is", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 9),
-	[G_DEFAULT] = COLUMN("default", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[G_DEFAULT] = DATA_COLUMN("default", FLAG),
 	[G_BY] = COLUMN("by", "set by", TEXT, .flags = COLUMN_NO_DATA),
 };
 

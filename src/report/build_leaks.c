@@ -22,7 +22,7 @@ static const char *const grade_words[] = {
 
 static const struct column leak_columns[L_COLUMNS] = {
 	[L_WHAT] = COLUMN("name", "", TEXT, .width = 26, .flags = COLUMN_RAW),
-	[L_SIZE] = COLUMN("size", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[L_SIZE] = DATA_COLUMN("size", BYTES),
 	[L_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
 			    .width = 9),
 	[L_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM,
@@ -32,7 +32,7 @@ static const struct column leak_columns[L_COLUMNS] = {
 			   .flags = COLUMN_OF_TOTAL),
 	[L_GRADE] = COLUMN("grade", "grade", TEXT, .words = grade_words),
 	[L_HOW] = COLUMN("how", "how", TEXT, .flags = COLUMN_NO_DATA),
-	[L_KNOWN] = COLUMN("known_by", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[L_KNOWN] = DATA_COLUMN("known_by", TEXT),
 	[L_DIRECT] = COLUMN("direct", "", COUNT,
 			    .flags = COLUMN_SUM | COLUMN_NO_TEXT),
 	[L_INDIRECT] = COLUMN("indirect", "", COUNT,
@@ -40,9 +40,8 @@ static const struct column leak_columns[L_COLUMNS] = {
 	[L_CYCLE] = COLUMN("in_cycles", "", COUNT,
 			   .flags = COLUMN_SUM | COLUMN_NO_TEXT),
 	[L_EXAMPLE] = COLUMN("example", "example", ADDR),
-	[L_HELD] = COLUMN("held_by", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[L_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[L_HELD] = DATA_COLUMN("held_by", TEXT),
+	[L_USED] = OF_USED,
 };
 
 /* What the group's blocks are, as far as it is known. */
@@ -133,32 +132,21 @@ enum {
 
 static const struct column sum_columns[T_COLUMNS] = {
 	[T_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[T_LOOKED] = COLUMN("looked", "", FLAG, .flags = COLUMN_NO_TEXT),
-	[T_BLOCKS] = COLUMN("total_blocks", "", COUNT,
-			    .flags = COLUMN_NO_TEXT),
-	[T_BYTES] = COLUMN("total_bytes", "", BYTES,
-			   .flags = COLUMN_NO_TEXT),
-	[T_CERTAIN_BLOCKS] = COLUMN("certain_blocks", "", COUNT,
-				    .flags = COLUMN_NO_TEXT),
-	[T_CERTAIN_BYTES] = COLUMN("certain_bytes", "", BYTES,
-				   .flags = COLUMN_NO_TEXT),
-	[T_LIKELY_BLOCKS] = COLUMN("likely_blocks", "", COUNT,
-				   .flags = COLUMN_NO_TEXT),
-	[T_LIKELY_BYTES] = COLUMN("likely_bytes", "", BYTES,
-				  .flags = COLUMN_NO_TEXT),
-	[T_POSSIBLE_BLOCKS] = COLUMN("possible_blocks", "", COUNT,
-				     .flags = COLUMN_NO_TEXT),
-	[T_POSSIBLE_BYTES] = COLUMN("possible_bytes", "", BYTES,
-				    .flags = COLUMN_NO_TEXT),
-	[T_DIRECT] = COLUMN("direct_blocks", "", COUNT,
-			    .flags = COLUMN_NO_TEXT),
-	[T_INDIRECT] = COLUMN("indirect_blocks", "", COUNT,
-			      .flags = COLUMN_NO_TEXT),
-	[T_IN_CYCLES] = COLUMN("cycle_blocks", "", COUNT,
-			       .flags = COLUMN_NO_TEXT),
-	[T_CYCLES] = COLUMN("cycles", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[T_UPPER] = COLUMN("upper_bound", "", FLAG, .flags = COLUMN_NO_TEXT),
-	[T_WHY] = COLUMN("why_not", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[T_LOOKED] = DATA_COLUMN("looked", FLAG),
+	[T_BLOCKS] = DATA_COLUMN("total_blocks", COUNT),
+	[T_BYTES] = DATA_COLUMN("total_bytes", BYTES),
+	[T_CERTAIN_BLOCKS] = DATA_COLUMN("certain_blocks", COUNT),
+	[T_CERTAIN_BYTES] = DATA_COLUMN("certain_bytes", BYTES),
+	[T_LIKELY_BLOCKS] = DATA_COLUMN("likely_blocks", COUNT),
+	[T_LIKELY_BYTES] = DATA_COLUMN("likely_bytes", BYTES),
+	[T_POSSIBLE_BLOCKS] = DATA_COLUMN("possible_blocks", COUNT),
+	[T_POSSIBLE_BYTES] = DATA_COLUMN("possible_bytes", BYTES),
+	[T_DIRECT] = DATA_COLUMN("direct_blocks", COUNT),
+	[T_INDIRECT] = DATA_COLUMN("indirect_blocks", COUNT),
+	[T_IN_CYCLES] = DATA_COLUMN("cycle_blocks", COUNT),
+	[T_CYCLES] = DATA_COLUMN("cycles", COUNT),
+	[T_UPPER] = DATA_COLUMN("upper_bound", FLAG),
+	[T_WHY] = DATA_COLUMN("why_not", TEXT),
 };
 
 static void set_sums(struct table *t, const struct reach *r)
@@ -245,13 +233,10 @@ static void qualify(struct str *s, const struct roots *roots)
 static void build_sums(struct report *r, const struct report_input *in,
 		       const char *title)
 {
-	struct table *t = report_add(r, SECTION_LEAKS, "leaks", title,
-				     sum_columns, T_COLUMNS);
+	struct table *t = add_sums(r, SECTION_LEAKS, "leaks", title,
+				   sum_columns, T_COLUMNS);
 	struct str s;
 
-	t->form = r->options->format == REPORT_JSON ? TABLE_OBJECT
-						    : TABLE_SENTENCES;
-	table_row(t);
 	table_set(t, T_LOOKED, in->reach != NULL);
 	str_init(&s);
 	if (in->reach) {
@@ -281,9 +266,6 @@ void build_leaks(struct report *r, const struct report_input *in)
 		if (reach->groups[i].grade != REACH_POSSIBLE ||
 		    r->options->format != REPORT_TEXT)
 			add_group(t, in, &reach->groups[i]);
-	if (t->n_rows) {
-		table_add_total(t);
-		table_set(t, L_USED, sum_heap(in->heap).used);
-	}
+	add_total_of_used(t, L_USED, in);
 	build_sums(r, in, t->n_rows ? "LEAKED, IN WORDS" : "LEAKED");
 }

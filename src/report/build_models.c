@@ -5,7 +5,6 @@
  */
 #include "report/replay.h"
 
-#define DATA .flags = COLUMN_NO_TEXT
 
 /* ---- models ---- */
 
@@ -18,18 +17,18 @@ enum {
 static const struct column model_columns[O_COLUMNS] = {
 	[O_NAME] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 20),
-	[O_ALLOCATOR] = COLUMN("allocator", "", TEXT, DATA),
-	[O_AT] = COLUMN("moment", "", TEXT, DATA),
+	[O_ALLOCATOR] = DATA_COLUMN("allocator", TEXT),
+	[O_AT] = DATA_COLUMN("moment", TEXT),
 	[O_REQUESTED] = COLUMN("requested_bytes", "asked for", BYTES,
 			       .width = 10),
-	[O_BLOCKS] = COLUMN("blocks", "", COUNT, DATA),
+	[O_BLOCKS] = DATA_COLUMN("blocks", COUNT),
 	[O_ROUNDED] = COLUMN("rounded_bytes", "rounded", BYTES, .width = 10),
-	[O_INTERNAL_BYTES] = COLUMN("internal_bytes", "", BYTES, DATA),
+	[O_INTERNAL_BYTES] = DATA_COLUMN("internal_bytes", BYTES),
 	[O_INTERNAL] = COLUMN("internal_share", "lost", SHARE, .width = 7,
 			      .part = O_INTERNAL_BYTES + 1,
 			      .whole = O_ROUNDED + 1),
 	[O_SPANS] = COLUMN("spans_bytes", "in spans", BYTES, .width = 10),
-	[O_EXTERNAL_BYTES] = COLUMN("external_bytes", "", BYTES, DATA),
+	[O_EXTERNAL_BYTES] = DATA_COLUMN("external_bytes", BYTES),
 	[O_EXTERNAL] = COLUMN("external_share", "free", SHARE, .width = 7,
 			      .part = O_EXTERNAL_BYTES + 1,
 			      .whole = O_SPANS + 1),
@@ -80,13 +79,13 @@ enum {
 };
 
 static const struct column filter_columns[I_COLUMNS] = {
-	[I_NAME] = COLUMN("filter", "", TEXT, DATA),
+	[I_NAME] = DATA_COLUMN("filter", TEXT),
 	[I_TEXT] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 34),
-	[I_LOADS] = COLUMN("loads", "", COUNT, DATA),
+	[I_LOADS] = DATA_COLUMN("loads", COUNT),
 	[I_LOADS_TEXT] = COLUMN("loads_text", "loads", TEXT,
 				.flags = COLUMN_NO_DATA, .width = 7),
-	[I_FREES] = COLUMN("frees", "", COUNT, DATA),
+	[I_FREES] = DATA_COLUMN("frees", COUNT),
 	[I_WRONG] = COLUMN("false_hits", "false hits", COUNT, .width = 12),
 	[I_WRONG_SHARE] = COLUMN("false_share", "of frees", SHARE,
 				 .width = 10, .part = I_WRONG + 1,

@@ -8,7 +8,6 @@
 #include "report/estimate.h"
 #include "report/replay.h"
 
-#define DATA .flags = COLUMN_NO_TEXT
 #define TEXT_ONLY .flags = COLUMN_NO_DATA
 
 /* ---- moments ---- */
@@ -20,7 +19,7 @@ enum {
 };
 
 static const struct column overview_columns[V_COLUMNS] = {
-	[V_WHAT] = COLUMN("what", "", TEXT, DATA),
+	[V_WHAT] = DATA_COLUMN("what", TEXT),
 	[V_TEXT] = COLUMN("name", "", TEXT, TEXT_ONLY, .width = 24),
 	ESTIMATE_OF_BYTES(V_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
 	ESTIMATE_OF_BLOCKS(V_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
@@ -123,8 +122,8 @@ enum {
 
 static const struct column size_columns[Z_COLUMNS] = {
 	[Z_SIZE] = COLUMN("size", "", TEXT, TEXT_ONLY, .width = 18),
-	[Z_MIN] = COLUMN("min_bytes", "", BYTES, DATA),
-	[Z_MAX] = COLUMN("max_bytes", "", BYTES, DATA),
+	[Z_MIN] = DATA_COLUMN("min_bytes", BYTES),
+	[Z_MAX] = DATA_COLUMN("max_bytes", BYTES),
 	[Z_BLOCKS] = COLUMN("blocks", "allocations", COUNT,
 			    .flags = COLUMN_SUM, .width = 13),
 	[Z_BLOCKS_SHARE] = COLUMN("blocks_share", "of all", SHARE,

@@ -31,15 +31,14 @@ static const struct column string_columns[S_COLUMNS] = {
 			   .flags = COLUMN_OF_TOTAL | COLUMN_NO_TEXT),
 	[S_SAVED] = COLUMN("saved_bytes", "if shared", BYTES,
 			   .flags = COLUMN_SUM),
-	[S_LENGTH] = COLUMN("length", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[S_LENGTH] = DATA_COLUMN("length", COUNT),
 	[S_OWN] = COLUMN("own_blocks", "", COUNT,
 			 .flags = COLUMN_SUM | COLUMN_NO_TEXT),
 	[S_HELD] = COLUMN("held_by", "held by", TEXT,
 			  .flags = COLUMN_RAW | COLUMN_LEFT),
-	[S_EXAMPLE] = COLUMN("example", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[S_CUT] = COLUMN("cut", "", FLAG, .flags = COLUMN_NO_TEXT),
-	[S_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[S_EXAMPLE] = DATA_COLUMN("example", ADDR),
+	[S_CUT] = DATA_COLUMN("cut", FLAG),
+	[S_USED] = OF_USED,
 };
 
 /* A page of text is known by its beginning. */
@@ -83,25 +82,17 @@ enum {
 
 static const struct column sum_columns[T_COLUMNS] = {
 	[T_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[T_LOOKED] = COLUMN("looked", "", FLAG, .flags = COLUMN_NO_TEXT),
-	[T_FOUND] = COLUMN("found", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[T_FOUND_BYTES] = COLUMN("found_bytes", "", BYTES,
-				 .flags = COLUMN_NO_TEXT),
-	[T_DISTINCT] = COLUMN("repeated", "", COUNT,
-			      .flags = COLUMN_NO_TEXT),
-	[T_COPIES] = COLUMN("total_copies", "", COUNT,
-			    .flags = COLUMN_NO_TEXT),
-	[T_BYTES] = COLUMN("total_bytes", "", BYTES,
-			   .flags = COLUMN_NO_TEXT),
-	[T_OWN] = COLUMN("total_own_blocks", "", COUNT,
-			 .flags = COLUMN_NO_TEXT),
-	[T_SAVED] = COLUMN("total_saved_bytes", "", BYTES,
-			   .flags = COLUMN_NO_TEXT),
-	[T_FLOOR] = COLUMN("exact_from_bytes", "", BYTES,
-			   .flags = COLUMN_NO_TEXT),
-	[T_GIVEN_UP] = COLUMN("not_counted", "", COUNT,
-			      .flags = COLUMN_NO_TEXT),
-	[T_WHY] = COLUMN("why_not", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[T_LOOKED] = DATA_COLUMN("looked", FLAG),
+	[T_FOUND] = DATA_COLUMN("found", COUNT),
+	[T_FOUND_BYTES] = DATA_COLUMN("found_bytes", BYTES),
+	[T_DISTINCT] = DATA_COLUMN("repeated", COUNT),
+	[T_COPIES] = DATA_COLUMN("total_copies", COUNT),
+	[T_BYTES] = DATA_COLUMN("total_bytes", BYTES),
+	[T_OWN] = DATA_COLUMN("total_own_blocks", COUNT),
+	[T_SAVED] = DATA_COLUMN("total_saved_bytes", BYTES),
+	[T_FLOOR] = DATA_COLUMN("exact_from_bytes", BYTES),
+	[T_GIVEN_UP] = DATA_COLUMN("not_counted", COUNT),
+	[T_WHY] = DATA_COLUMN("why_not", TEXT),
 };
 
 static void set_sums(struct table *t, const struct strings *s)
@@ -141,13 +132,10 @@ static void explain(struct str *ret, const struct strings *s)
 static void build_sums(struct report *r, const struct report_input *in,
 		       const char *title)
 {
-	struct table *t = report_add(r, SECTION_STRINGS, "strings", title,
-				     sum_columns, T_COLUMNS);
+	struct table *t = add_sums(r, SECTION_STRINGS, "strings", title,
+				   sum_columns, T_COLUMNS);
 	struct str s;
 
-	t->form = r->options->format == REPORT_JSON ? TABLE_OBJECT
-						    : TABLE_SENTENCES;
-	table_row(t);
 	table_set(t, T_LOOKED, in->strings != NULL);
 	str_init(&s);
 	if (in->strings) {
@@ -182,10 +170,8 @@ void build_strings(struct report *r, const struct report_input *in)
 		if (in->reach && n)
 			holder_fini(&held);
 		/* A total is of all. */
-		if (n && n == s->distinct) {
-			table_add_total(t);
-			table_set(t, S_USED, sum_heap(in->heap).used);
-		}
+		if (s && n == s->distinct)
+			add_total_of_used(t, S_USED, in);
 	}
 	build_sums(r, in, n ? "STRINGS, IN WORDS" : title);
 }

@@ -265,7 +265,7 @@ enum {
 static const struct column age_columns[O_COLUMNS] = {
 	[O_AGE] = COLUMN("age", "", TEXT, .flags = COLUMN_NO_DATA,
 			 .width = 30),
-	[O_MIN] = COLUMN("min_s", "", SECONDS, .flags = COLUMN_NO_TEXT),
+	[O_MIN] = DATA_COLUMN("min_s", SECONDS),
 	[O_SAMPLES] = COLUMN("samples", "samples", COUNT, .width = 9),
 	ESTIMATE_OF_BYTES(O_BYTES, ESTIMATE_SHOWN, ESTIMATE_HIDDEN),
 };

@@ -9,7 +9,6 @@
 #include "report/estimate.h"
 #include "report/replay.h"
 
-#define DATA .flags = COLUMN_NO_TEXT
 /* For 20 % and for 5 % of the total, if blocks are small. */
 enum { FEW_SAMPLES = 100, GOOD_SAMPLES = 1500 };
 
@@ -23,15 +22,15 @@ enum {
 static const struct column rate_columns[R_COLUMNS] = {
 	[R_RATE] = COLUMN("name", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 7),
-	[R_BYTES] = COLUMN("rate_bytes", "", BYTES, DATA),
+	[R_BYTES] = DATA_COLUMN("rate_bytes", BYTES),
 	[R_SAMPLES] = COLUMN("expected_samples", "samples", COUNT,
 			     .width = 9),
 	[R_ERROR] = COLUMN("total_error_share", "total", SHARE, .width = 7),
 	[R_TOP_ERROR] = COLUMN("top_error_share", "top ten", SHARE,
 			       .width = 8),
 	[R_SEEN] = COLUMN("seen_bytes", "seen", BYTES, .width = 9),
-	[R_TRIED] = COLUMN("tried_samples", "", COUNT, DATA),
-	[R_BIAS] = COLUMN("bias_share", "", SHARE, DATA),
+	[R_TRIED] = DATA_COLUMN("tried_samples", COUNT),
+	[R_BIAS] = DATA_COLUMN("bias_share", SHARE),
 	[R_RMS] = COLUMN("rms_share", "rms", SHARE, .width = 7),
 	[R_COVERS] = COLUMN("total_covered_share", "cover", SHARE,
 			    .width = 7),
@@ -92,7 +91,7 @@ void build_rates(struct report *r, const struct replay_input *in)
 enum { N_CODE, N_TEXT, N_COLUMNS };
 
 static const struct column note_columns[N_COLUMNS] = {
-	[N_CODE] = COLUMN("code", "", TEXT, DATA),
+	[N_CODE] = DATA_COLUMN("code", TEXT),
 	[N_TEXT] = COLUMN("text", "", TEXT),
 };
 

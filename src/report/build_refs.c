@@ -16,8 +16,8 @@ static const struct column ref_columns[R_COLUMNS] = {
 	[R_KIND] = COLUMN("kind", "", TEXT, .width = 10),
 	[R_WHERE] = COLUMN("where", "where", TEXT, .flags = COLUMN_LEFT,
 			   .width = 40),
-	[R_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[R_BLOCK] = COLUMN("block", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[R_ADDRESS] = DATA_COLUMN("address", ADDR),
+	[R_BLOCK] = DATA_COLUMN("block", ADDR),
 	[R_VALUE] = COLUMN("value", "value", ADDR, .flags = COLUMN_CONTENT),
 	[R_OFFSET] = COLUMN("offset", "points to", COUNT),
 };
@@ -114,7 +114,7 @@ static const struct column path_columns[P_COLUMNS] = {
 			  .flags = COLUMN_LEFT),
 	[P_WHERE] = COLUMN("where", "each points into the next", TEXT,
 			   .flags = COLUMN_LEFT),
-	[P_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[P_ADDRESS] = DATA_COLUMN("address", ADDR),
 };
 
 static void add_step(struct table *t, struct refs_names *names,
@@ -208,7 +208,7 @@ static const struct column culprit_columns[B_COLUMNS] = {
 	[B_BLOCK] = COLUMN("block", "", ADDR, .width = 18,
 			   .flags = COLUMN_LEFT),
 	[B_SIZE] = COLUMN("size", "size", COUNT, .width = 8),
-	[B_DAMAGE] = COLUMN("damage", "", ADDR, .flags = COLUMN_NO_TEXT),
+	[B_DAMAGE] = DATA_COLUMN("damage", ADDR),
 	[B_WHO] = COLUMN("referred_to_by", "is referred to by", TEXT,
 			 .flags = COLUMN_LEFT),
 };

@@ -14,19 +14,6 @@
 #include "analysis/tails.h"
 #include "base/num.h"
 
-/* A table of one sentence in text; in JSON its sums and the rows before. */
-static struct table *add_sums(struct report *r, unsigned section,
-			      const char *name, const char *title,
-			      const struct column *columns, size_t n)
-{
-	struct table *t = report_add(r, section, name, title, columns, n);
-
-	t->form = r->options->format == REPORT_JSON ? TABLE_OBJECT
-						    : TABLE_SENTENCES;
-	table_row(t);
-	return t;
-}
-
 /* In text a sentence says that there is no row. */
 static bool wants_rows(const struct report *r, size_t n)
 {
@@ -62,14 +49,12 @@ static const struct column dup_columns[D_COLUMNS] = {
 	[D_SHARE] = COLUMN("share", "", SHARE, .part = D_BYTES + 1,
 			   .whole = D_USED + 1, .flags = COLUMN_NO_TEXT),
 	[D_SAVED] = COLUMN("saved_bytes", "if shared", BYTES),
-	[D_USABLE] = COLUMN("usable_bytes", "", BYTES,
-			    .flags = COLUMN_NO_TEXT),
+	[D_USABLE] = DATA_COLUMN("usable_bytes", BYTES),
 	[D_EXAMPLE] = COLUMN("example", "example", ADDR),
 	[D_BEGINS] = COLUMN("begins", "begins with", TEXT,
 			    .flags = COLUMN_RAW | COLUMN_CONTENT |
 				     COLUMN_LEFT),
-	[D_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[D_USED] = OF_USED,
 };
 
 enum { BEGINS = 16 };
@@ -104,26 +89,23 @@ enum {
 	E_COLUMNS
 };
 
-#define DATA(key, type) \
-	COLUMN(key, "", type, .flags = COLUMN_NO_TEXT)
-
 static const struct column dup_sums[E_COLUMNS] = {
 	[E_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[E_LOOKED] = DATA("looked", FLAG),
-	[E_COMPARED] = DATA("compared_blocks", COUNT),
-	[E_COMPARED_BYTES] = DATA("compared_bytes", BYTES),
-	[E_DISTINCT] = DATA("repeated", COUNT),
-	[E_COPIES] = DATA("total_copies", COUNT),
-	[E_BYTES] = DATA("total_bytes", BYTES),
-	[E_SAVED] = DATA("total_saved_bytes", BYTES),
-	[E_ZERO] = DATA("zero_blocks", COUNT),
-	[E_ZERO_BYTES] = DATA("zero_bytes", BYTES),
-	[E_FILLED] = DATA("filled_blocks", COUNT),
-	[E_FILLED_BYTES] = DATA("filled_bytes", BYTES),
-	[E_PARTS] = DATA("not_compared_blocks", COUNT),
-	[E_PARTS_BYTES] = DATA("not_compared_bytes", BYTES),
-	[E_FLOOR] = DATA("exact_from_bytes", BYTES),
-	[E_GIVEN_UP] = DATA("not_counted", COUNT),
+	[E_LOOKED] = DATA_COLUMN("looked", FLAG),
+	[E_COMPARED] = DATA_COLUMN("compared_blocks", COUNT),
+	[E_COMPARED_BYTES] = DATA_COLUMN("compared_bytes", BYTES),
+	[E_DISTINCT] = DATA_COLUMN("repeated", COUNT),
+	[E_COPIES] = DATA_COLUMN("total_copies", COUNT),
+	[E_BYTES] = DATA_COLUMN("total_bytes", BYTES),
+	[E_SAVED] = DATA_COLUMN("total_saved_bytes", BYTES),
+	[E_ZERO] = DATA_COLUMN("zero_blocks", COUNT),
+	[E_ZERO_BYTES] = DATA_COLUMN("zero_bytes", BYTES),
+	[E_FILLED] = DATA_COLUMN("filled_blocks", COUNT),
+	[E_FILLED_BYTES] = DATA_COLUMN("filled_bytes", BYTES),
+	[E_PARTS] = DATA_COLUMN("not_compared_blocks", COUNT),
+	[E_PARTS_BYTES] = DATA_COLUMN("not_compared_bytes", BYTES),
+	[E_FLOOR] = DATA_COLUMN("exact_from_bytes", BYTES),
+	[E_GIVEN_UP] = DATA_COLUMN("not_counted", COUNT),
 };
 
 static void set_dup_sums(struct table *t, const struct dup_blocks *d)
@@ -241,18 +223,15 @@ static const struct column period_columns[P_COLUMNS] = {
 	[P_WHAT] = COLUMN("name", "", TEXT, .width = 25),
 	[P_FORM] = COLUMN("form", "", TEXT, .flags = COLUMN_NO_TEXT,
 			  .words = form_words),
-	[P_PERIOD] = COLUMN("record_bytes", "", BYTES,
-			    .flags = COLUMN_NO_TEXT),
+	[P_PERIOD] = DATA_COLUMN("record_bytes", BYTES),
 	[P_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM),
 	[P_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM),
 	[P_SHARE] = COLUMN("share", "of use", SHARE, .part = P_BYTES + 1,
 			   .whole = P_USED + 1, .flags = COLUMN_OF_TOTAL),
 	[P_RECORDS] = COLUMN("records", "records", COUNT),
 	[P_LARGEST] = COLUMN("largest", "largest", ADDR),
-	[P_SIZE] = COLUMN("largest_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT),
-	[P_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[P_SIZE] = DATA_COLUMN("largest_bytes", BYTES),
+	[P_USED] = OF_USED,
 };
 
 static void add_period(struct table *t, const struct period_group *g)
@@ -277,9 +256,9 @@ enum { R_SENTENCE, R_LOOKED, R_BLOCKS, R_BYTES, R_COLUMNS };
 
 static const struct column period_sums[R_COLUMNS] = {
 	[R_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[R_LOOKED] = DATA("looked", FLAG),
-	[R_BLOCKS] = DATA("total_blocks", COUNT),
-	[R_BYTES] = DATA("total_bytes", BYTES),
+	[R_LOOKED] = DATA_COLUMN("looked", FLAG),
+	[R_BLOCKS] = DATA_COLUMN("total_blocks", COUNT),
+	[R_BYTES] = DATA_COLUMN("total_bytes", BYTES),
 };
 
 /* The group whose largest block is the largest of all with records. */
@@ -319,10 +298,7 @@ static void build_records(struct report *r, const struct report_input *in)
 			       period_columns, P_COLUMNS);
 		for (size_t i = 0; i < n; i++)
 			add_period(t, &p->groups[i]);
-		if (n) {
-			table_add_total(t);
-			table_set(t, P_USED, sum_heap(in->heap).used);
-		}
+		add_total_of_used(t, P_USED, in);
 	}
 	t = add_sums(r, SECTION_PATTERNS, "records",
 		     n ? "LARGE BLOCKS, IN WORDS" : title, period_sums,
@@ -352,7 +328,7 @@ static const char *const kind_texts[TAILS_KINDS] = {
 static const struct column tail_columns[U_COLUMNS] = {
 	[U_WHAT] = COLUMN("name", "", TEXT, .width = 22,
 			  .flags = COLUMN_NO_DATA),
-	[U_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[U_KIND] = DATA_COLUMN("kind", TEXT),
 	[U_MIN] = COLUMN("min_bytes", "size from", BYTES),
 	[U_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM),
 	[U_BYTES] = COLUMN("bytes", "", BYTES,
@@ -362,8 +338,7 @@ static const struct column tail_columns[U_COLUMNS] = {
 	[U_SHARE] = COLUMN("share", "of use", SHARE, .part = U_TAIL + 1,
 			   .whole = U_USED + 1, .flags = COLUMN_OF_TOTAL),
 	[U_EXAMPLE] = COLUMN("example", "example", ADDR),
-	[U_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[U_USED] = OF_USED,
 };
 
 static void add_tail(struct table *t, enum tails_kind kind,
@@ -383,11 +358,11 @@ enum { V_SENTENCE, V_LOOKED, V_CLAIMS, V_VECTOR, V_STRING, V_ZERO, V_COLUMNS };
 
 static const struct column tail_sums[V_COLUMNS] = {
 	[V_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[V_LOOKED] = DATA("looked", FLAG),
-	[V_CLAIMS] = DATA("claims_looked", FLAG),
-	[V_VECTOR] = DATA("vector_bytes", BYTES),
-	[V_STRING] = DATA("string_bytes", BYTES),
-	[V_ZERO] = DATA("zero_bytes", BYTES),
+	[V_LOOKED] = DATA_COLUMN("looked", FLAG),
+	[V_CLAIMS] = DATA_COLUMN("claims_looked", FLAG),
+	[V_VECTOR] = DATA_COLUMN("vector_bytes", BYTES),
+	[V_STRING] = DATA_COLUMN("string_bytes", BYTES),
+	[V_ZERO] = DATA_COLUMN("zero_bytes", BYTES),
 };
 
 static void explain_tails(struct str *s, const struct tails *t)
@@ -428,10 +403,7 @@ static void build_tails(struct report *r, const struct report_input *in)
 				add_tail(t, (enum tails_kind)k,
 					 &tails->groups[k][i]);
 	table_sort(t, U_TAIL, false);
-	if (t->n_rows) {
-		table_add_total(t);
-		table_set(t, U_USED, sum_heap(in->heap).used);
-	}
+	add_total_of_used(t, U_USED, in);
 	t = add_sums(r, SECTION_PATTERNS, "tails", t->n_rows ?
 		     "TAILS, IN WORDS" : title, tail_sums, V_COLUMNS);
 	table_set(t, V_LOOKED, tails != NULL);

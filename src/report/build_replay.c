@@ -306,7 +306,7 @@ static const struct column line_columns[L_COLUMNS] = {
 	[L_ESTIMATE] = COLUMN("estimate_bytes", "estimate", BYTES,
 			      .width = 12),
 	[L_EXACT] = COLUMN("exact_bytes", "exact", BYTES, .width = 12),
-	[L_MAPPED] = COLUMN("mapped_bytes", "", BYTES, DATA),
+	[L_MAPPED] = DATA_COLUMN("mapped_bytes", BYTES),
 };
 
 static void build_timeline(struct report *r, const struct replay_input *in)
@@ -373,7 +373,7 @@ static const struct column site_columns[S_COLUMNS] = {
 	[S_TEMPORARY_SHARE] = COLUMN("temporary_share", "of its", SHARE,
 				     .width = 8, .part = S_TEMPORARY + 1,
 				     .whole = S_ALLOCATIONS + 1),
-	[S_MEAN_LIFE] = COLUMN("mean_life_ms", "", COUNT, DATA),
+	[S_MEAN_LIFE] = DATA_COLUMN("mean_life_ms", COUNT),
 	[S_FREED] = COLUMN("freed", "", COUNT, DATA | COLUMN_SUM),
 	[S_ALIVE] = COLUMN("alive", "", COUNT, DATA | COLUMN_SUM),
 	[S_ALIVE_SHARE] = COLUMN("alive_share", "alive", SHARE, .width = 8,

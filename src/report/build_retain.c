@@ -15,16 +15,15 @@ enum { G_NAME, G_KIND, G_BLOCKS, G_BYTES, G_SHARE, G_ADDRESS, G_USED, G_NODE,
 
 static const struct column group_columns[G_COLUMNS] = {
 	[G_NAME] = COLUMN("name", "", TEXT, .width = 40, .flags = COLUMN_RAW),
-	[G_KIND] = COLUMN("kind", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[G_KIND] = DATA_COLUMN("kind", TEXT),
 	[G_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
 			    .width = 10),
 	[G_BYTES] = COLUMN("bytes", "bytes", BYTES, .flags = COLUMN_SUM,
 			   .width = 10),
 	[G_SHARE] = COLUMN("share", "of use", SHARE, .part = G_BYTES + 1,
 			   .whole = G_USED + 1, .flags = COLUMN_OF_TOTAL),
-	[G_ADDRESS] = COLUMN("address", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[G_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[G_ADDRESS] = DATA_COLUMN("address", ADDR),
+	[G_USED] = OF_USED,
 	[G_NODE] = COLUMN("node", "", COUNT,
 			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
 };
@@ -259,7 +258,7 @@ static const struct column block_columns[B_COLUMNS] = {
 			  .flags = COLUMN_RAW | COLUMN_NO_TEXT),
 	[B_HOLDS] = COLUMN("holds", "", TEXT,
 			   .flags = COLUMN_RAW | COLUMN_NO_TEXT),
-	[B_SIZE] = COLUMN("size", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[B_SIZE] = DATA_COLUMN("size", BYTES),
 	[B_BLOCKS] = COLUMN("blocks", "blocks", COUNT),
 	[B_BYTES] = COLUMN("bytes", "bytes", BYTES),
 	[B_SHARE] = COLUMN("share", "", SHARE, .part = B_BYTES + 1,
@@ -269,8 +268,7 @@ static const struct column block_columns[B_COLUMNS] = {
 			  .flags = COLUMN_RAW | COLUMN_NO_TEXT),
 	[B_KEPT] = COLUMN("kept_by", "kept by", TEXT,
 			  .flags = COLUMN_RAW | COLUMN_LEFT | COLUMN_NO_DATA),
-	[B_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[B_USED] = OF_USED,
 };
 
 /* NULL if it is known by less than that. */

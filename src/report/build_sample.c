@@ -21,8 +21,8 @@ static const struct column sample_columns[S_COLUMNS] = {
 	[S_SIZE] = COLUMN("size", "", TEXT, .flags = COLUMN_NO_DATA,
 			  .width = 26),
 	[S_ALLOCATOR] = COLUMN("allocator", "allocator", TEXT),
-	[S_MIN] = COLUMN("min_bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
-	[S_MAX] = COLUMN("max_bytes", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[S_MIN] = DATA_COLUMN("min_bytes", BYTES),
+	[S_MAX] = DATA_COLUMN("max_bytes", BYTES),
 	[S_SAMPLES] = COLUMN("samples", "samples", COUNT,
 			     .flags = COLUMN_SUM, .width = 9),
 	ESTIMATE_OF_BYTES(S_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
@@ -139,7 +139,7 @@ static const struct column type_columns[Y_COLUMNS] = {
 			     .flags = COLUMN_SUM, .width = 9),
 	ESTIMATE_OF_BYTES(Y_BYTES, ESTIMATE_SHOWN, ESTIMATE_SHOWN),
 	ESTIMATE_OF_BLOCKS(Y_BLOCKS, ESTIMATE_HIDDEN, ESTIMATE_HIDDEN),
-	[Y_KNOWN] = COLUMN("known_by", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[Y_KNOWN] = DATA_COLUMN("known_by", TEXT),
 };
 
 /* Of mixed sizes, blocks may be missing: only bytes have an interval. */

@@ -21,11 +21,11 @@ static const struct column hit_columns[H_COLUMNS] = {
 	[H_OFFSET] = COLUMN("offset", "offset", COUNT),
 	[H_SIZE] = COLUMN("size", "size", BYTES),
 	[H_STATE] = COLUMN("state", "state", TEXT, .flags = COLUMN_NO_TEXT),
-	[H_ARENA] = COLUMN("arena", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[H_ARENA] = DATA_COLUMN("arena", TEXT),
 	[H_TYPE] = COLUMN("type", "", TEXT,
 			  .flags = COLUMN_NO_TEXT | COLUMN_RAW),
-	[H_WHAT] = COLUMN("mapping", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[H_LENGTH] = COLUMN("length", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[H_WHAT] = DATA_COLUMN("mapping", TEXT),
+	[H_LENGTH] = DATA_COLUMN("length", COUNT),
 	[H_TEXT] = COLUMN("text", "text", TEXT,
 			  .flags = COLUMN_RAW | COLUMN_CONTENT | COLUMN_LEFT),
 };
@@ -75,14 +75,12 @@ enum {
 
 static const struct column sum_columns[T_COLUMNS] = {
 	[T_SENTENCE] = COLUMN("sentence", "", TEXT, .flags = COLUMN_NO_DATA),
-	[T_MATCHES] = COLUMN("matches", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[T_BYTES] = COLUMN("matched_bytes", "", BYTES,
-			   .flags = COLUMN_NO_TEXT),
-	[T_BLOCKS] = COLUMN("blocks", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[T_LOOKED_BYTES] = COLUMN("searched_bytes", "", BYTES,
-				  .flags = COLUMN_NO_TEXT),
-	[T_GAVE_UP] = COLUMN("gave_up", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[T_ENDED] = COLUMN("ended", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[T_MATCHES] = DATA_COLUMN("matches", COUNT),
+	[T_BYTES] = DATA_COLUMN("matched_bytes", BYTES),
+	[T_BLOCKS] = DATA_COLUMN("blocks", COUNT),
+	[T_LOOKED_BYTES] = DATA_COLUMN("searched_bytes", BYTES),
+	[T_GAVE_UP] = DATA_COLUMN("gave_up", COUNT),
+	[T_ENDED] = DATA_COLUMN("ended", FLAG),
 };
 
 static void explain(struct str *ret, const struct search *s)
@@ -112,14 +110,11 @@ static void explain(struct str *ret, const struct search *s)
 static void build_sums(struct report *r, const struct search *s,
 		       const char *title)
 {
-	struct table *t = report_add(r, SECTION_SEARCH, "search", title,
-				     sum_columns, T_COLUMNS);
+	struct table *t = add_sums(r, SECTION_SEARCH, "search", title,
+				   sum_columns, T_COLUMNS);
 	struct str text;
 
-	t->form = r->options->format == REPORT_JSON ? TABLE_OBJECT
-						    : TABLE_SENTENCES;
 	str_init(&text);
-	table_row(t);
 	explain(&text, s);
 	table_set_bytes(t, T_SENTENCE, text.text, text.len);
 	str_fini(&text);

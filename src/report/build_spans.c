@@ -108,8 +108,8 @@ enum {
 static const struct column span_columns[C_COLUMNS] = {
 	[C_LABEL] = COLUMN("label", "", TEXT, .flags = COLUMN_NO_DATA,
 			   .width = 15),
-	[C_NAME] = COLUMN("allocator", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[C_SIZE] = COLUMN("size", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[C_NAME] = DATA_COLUMN("allocator", TEXT),
+	[C_SIZE] = DATA_COLUMN("size", BYTES),
 	[C_SPANS] = FILL("spans", "spans"),
 	[C_BYTES] = COLUMN("bytes", "", BYTES, DATA_SUM),
 	[C_IDLE] = COLUMN("idle_bytes", "not used", BYTES,
@@ -174,8 +174,8 @@ enum {
 static const struct column pin_columns[P_COLUMNS] = {
 	[P_LABEL] = COLUMN("label", "", TEXT, .flags = COLUMN_NO_DATA,
 			   .width = 15),
-	[P_NAME] = COLUMN("allocator", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[P_SIZE] = COLUMN("size", "", BYTES, .flags = COLUMN_NO_TEXT),
+	[P_NAME] = DATA_COLUMN("allocator", TEXT),
+	[P_SIZE] = DATA_COLUMN("size", BYTES),
 	[P_BLOCKS] = COLUMN("blocks", "blocks", COUNT, .flags = COLUMN_SUM,
 			    .width = 9),
 	[P_SPANS] = COLUMN("spans", "spans", COUNT, .flags = COLUMN_SUM,

@@ -172,8 +172,8 @@ static const struct column map_columns[M_COLUMNS] = {
 	[M_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES,
 		.flags = COLUMN_SUM),
 	[M_FLAGS] = COLUMN("flags", "", TEXT),
-	[M_MAPPINGS] = COLUMN("mappings", "", COUNT, .flags = COLUMN_NO_TEXT),
-	[M_PRIVATE] = COLUMN("private", "", FLAG, .flags = COLUMN_NO_TEXT),
+	[M_MAPPINGS] = DATA_COLUMN("mappings", COUNT),
+	[M_PRIVATE] = DATA_COLUMN("private", FLAG),
 	[M_WHAT] = COLUMN("what", "what it is", TEXT, .flags = COLUMN_PATH),
 };
 

@@ -40,9 +40,8 @@ static const struct column thread_columns[H_COLUMNS] = {
 	[H_WHERE] = COLUMN("at", "at", TEXT),
 	[H_FRAMES] = COLUMN("frame_count", "frames", COUNT,
 		.flags = COLUMN_NO_TEXT),
-	[H_LEFT_OUT] = COLUMN("frames_left_out", "", COUNT,
-		.flags = COLUMN_NO_TEXT),
-	[H_END] = COLUMN("stack_end", "", TEXT, .flags = COLUMN_NO_TEXT),
+	[H_LEFT_OUT] = DATA_COLUMN("frames_left_out", COUNT),
+	[H_END] = DATA_COLUMN("stack_end", TEXT),
 };
 
 /* What belongs to a thread, by its id: a core may have very many. */

@@ -19,16 +19,13 @@ static const struct column type_columns[Y_COLUMNS] = {
 			   .width = 9),
 	[Y_SHARE] = COLUMN("share", "of use", SHARE, .part = Y_BYTES + 1,
 			   .whole = Y_USED + 1, .flags = COLUMN_OF_TOTAL),
-	[Y_AVERAGE] = COLUMN("average_bytes", "", BYTES,
-			     .flags = COLUMN_NO_TEXT),
+	[Y_AVERAGE] = DATA_COLUMN("average_bytes", BYTES),
 	[Y_KNOWN] = COLUMN("known_by", "known by", TEXT,
 			   .flags = COLUMN_LEFT),
 	[Y_EXAMPLE] = COLUMN("example", "example", ADDR),
-	[Y_OBJECT] = COLUMN("object_bytes", "", BYTES,
-			    .flags = COLUMN_NO_TEXT),
-	[Y_SOURCE] = COLUMN("source", "", ADDR, .flags = COLUMN_NO_TEXT),
-	[Y_USED] = COLUMN("of_used_bytes", "", BYTES,
-			  .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA),
+	[Y_OBJECT] = DATA_COLUMN("object_bytes", BYTES),
+	[Y_SOURCE] = DATA_COLUMN("source", ADDR),
+	[Y_USED] = OF_USED,
 };
 
 static void add_row(struct table *t, const struct census *c,
@@ -61,8 +58,5 @@ void build_types(struct report *r, const struct report_input *in)
 	t->more = "other types";
 	for (size_t i = 0; i < c->n_rows; i++)
 		add_row(t, c, &c->rows[i]);
-	if (t->n_rows) {
-		table_add_total(t);
-		table_set(t, Y_USED, sum_heap(in->heap).used);
-	}
+	add_total_of_used(t, Y_USED, in);
 }

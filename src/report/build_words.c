@@ -31,7 +31,7 @@ static const struct column word_columns[W_COLUMNS] = {
 			   .flags = COLUMN_CONTENT | COLUMN_NO_TEXT),
 	[W_LEADS] = COLUMN("leads_to", "", TEXT,
 			   .flags = COLUMN_RAW | COLUMN_NO_TEXT),
-	[W_WORDS] = COLUMN("words", "", COUNT, .flags = COLUMN_NO_TEXT),
+	[W_WORDS] = DATA_COLUMN("words", COUNT),
 };
 
 static void block_text(const struct report_input *in, const struct block *b,

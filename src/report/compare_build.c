@@ -241,7 +241,7 @@ static const struct column total_columns[T_COLUMNS] = {
 	COUNT_DATA(T_FINDINGS, TOTALS_FINDINGS, "findings_"),
 	BYTES_DATA(T_LEAKED, TOTALS_LEAKED, "leaked_"),
 	COUNT_DATA(T_LEAKED_BLOCKS, TOTALS_LEAKED_BLOCKS, "leaked_blocks_"),
-	[T_GROWTH] = COLUMN("used_growth_share", "", SHARE, .flags = HIDDEN),
+	[T_GROWTH] = DATA_COLUMN("used_growth_share", SHARE),
 };
 
 const struct column *compare_total_columns(size_t *ret_n)
@@ -383,8 +383,8 @@ static void build_where(struct report *r, const struct compare *c)
 enum { C_RULE, C_CHANGE, C_TEXT, C_COLUMNS };
 
 static const struct column changed_columns[C_COLUMNS] = {
-	[C_RULE] = COLUMN("rule", "", TEXT, .flags = COLUMN_NO_TEXT),
-	[C_CHANGE] = COLUMN("change_bytes", "", CHANGE, .flags = HIDDEN),
+	[C_RULE] = DATA_COLUMN("rule", TEXT),
+	[C_CHANGE] = DATA_COLUMN("change_bytes", CHANGE),
 	[C_TEXT] = COLUMN("text", "", TEXT),
 };
 
@@ -428,7 +428,7 @@ static const struct column arena_columns[A_COLUMNS] = {
 	BYTES_CHANGE(A_FREE, ARENAS_FREE, "free_", "free"),
 	BYTES_DATA(A_TRIMMABLE, ARENAS_TRIMMABLE, "trimmable_"),
 	COUNT_DATA(A_USED_BLOCKS, ARENAS_USED_BLOCKS, "used_blocks_"),
-	[A_MOVED] = COLUMN("moved_bytes", "", BYTES, .flags = HIDDEN),
+	[A_MOVED] = DATA_COLUMN("moved_bytes", BYTES),
 };
 
 /* Of one that both have: its name in the older report, if it was another. */
@@ -473,7 +473,7 @@ static const struct column class_columns[K_COLUMNS] = {
 		     "blocks"),
 	BYTES_CHANGE(K_FREE, CLASSES_FREE, "free_", "free"),
 	COUNT_DATA(K_FREE_BLOCKS, CLASSES_FREE_BLOCKS, "free_blocks_"),
-	[K_MOVED] = COLUMN("moved_bytes", "", BYTES, .flags = HIDDEN),
+	[K_MOVED] = DATA_COLUMN("moved_bytes", BYTES),
 };
 
 /* "96K", "1M": a power of two, or a number just as it is. */

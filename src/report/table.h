@@ -76,6 +76,10 @@ struct column {
 		.type = COLUMN_##kind, ##__VA_ARGS__			\
 	}
 
+/* One that the text does not have. */
+#define DATA_COLUMN(name, kind) \
+	COLUMN(name, "", kind, .flags = COLUMN_NO_TEXT)
+
 struct cell {
 	union {
 		uint64_t u;	/* COUNT, BYTES, ADDR, FLAG */

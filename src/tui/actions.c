@@ -90,13 +90,13 @@ static bool push(struct tui *t, struct page *p)
 	return true;
 }
 
-bool tui_push_blocks(struct tui *t, const char *filter)
+static bool push_blocks(struct tui *t, const char *filter)
 {
 	return push(t, tui_make_blocks(t, filter));
 }
 
-bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
-		       vaddr at)
+static bool push_sections(struct tui *t, const char *name, unsigned sections,
+			  vaddr at)
 {
 	return push(t, tui_make_page(t, name, sections, at));
 }
@@ -125,13 +125,13 @@ static void enter_cell(struct tui *t, const struct heat *h)
 					    " address<0x%" PRIx64,
 					    h->at, h->at + h->size);
 
-	tui_push_blocks(t, filter);
+	push_blocks(t, filter);
 }
 
 /* Cancelled, the page is what it was. */
 static void look_for_rest(struct tui *t, struct page *p)
 {
-	if (t->in_side && !tui_push_sections(t, p->name, p->options.sections,
+	if (t->in_side && !push_sections(t, p->name, p->options.sections,
 					     p->at))
 		return;
 	p = tui_page(t);
@@ -167,7 +167,7 @@ void tui_enter(struct tui *t)
 			tui_say(t, false, "%s", t->source->nowhere);
 		break;
 	case GOAL_SECTIONS:
-		tui_push_sections(t, goal.name, goal.sections, goal.addr);
+		push_sections(t, goal.name, goal.sections, goal.addr);
 		break;
 	case GOAL_REST:
 		look_for_rest(t, tui_active(t));
@@ -176,13 +176,13 @@ void tui_enter(struct tui *t)
 		tui_branch(t, DO_ENTER);
 		break;
 	case GOAL_BLOCKS:
-		tui_push_blocks(t, goal.filter.text);
+		push_blocks(t, goal.filter.text);
 		break;
 	case GOAL_ADDRESS:
 		if (goal.addr == tui_active(t)->at && !t->in_side)
 			tui_say(t, false, "this page is about that address");
 		else
-			tui_push_sections(t, "Address", 1u << SECTION_AT,
+			push_sections(t, "Address", 1u << SECTION_AT,
 					  goal.addr);
 		break;
 	case GOAL_PICTURE:
@@ -349,7 +349,7 @@ static void go_to_address(struct tui *t, vaddr addr)
 	else if (p->is_blocks && !p->filter.len && p->part[0].sort <= 0)
 		page_go(p, 1 + block_rows_find(p->blocks, addr), false);
 	else
-		tui_push_sections(t, "Address", 1u << SECTION_AT, addr);
+		push_sections(t, "Address", 1u << SECTION_AT, addr);
 }
 
 static void filter_blocks(struct tui *t, const char *expr)

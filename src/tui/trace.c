@@ -106,15 +106,18 @@ void trace_source_free(struct trace_source *s)
 	free(s);
 }
 
-/* At the peak nobody has to read the trace again. */
-enum trace_pass trace_source_instant(const struct trace_source *s)
+/*
+ * What the time line's tables are made of: at the peak nobody has to read the
+ * trace again.
+ */
+static enum trace_pass instant_pass(const struct trace_source *s)
 {
 	return s->moved || s->marked ? PASS_INSTANT : PASS_PEAK;
 }
 
 static bool instant_is_made(const struct trace_source *s)
 {
-	return trace_source_instant(s) == PASS_PEAK ||
+	return instant_pass(s) == PASS_PEAK ||
 	       (s->pass[PASS_INSTANT].done && s->made_at == s->at &&
 		s->made_mark == (s->marked ? s->mark : s->at));
 }
@@ -143,7 +146,7 @@ static enum trace_pass pass_of(const struct trace_source *s,
 			       unsigned sections, vaddr at)
 {
 	if (at & TRACE_AT_INSTANT)
-		return trace_source_instant(s);
+		return instant_pass(s);
 	if ((at & TRACE_AT_METRIC) == METRIC_LIFETIME + 1)
 		return PASS_LIVES;
 	if (sections & (BIT(REPLAY_SIZES) | BIT(REPLAY_RATES)))

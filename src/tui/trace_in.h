@@ -41,9 +41,6 @@ struct trace_source {
  */
 enum { TRACE_AT_METRIC = 0xff, TRACE_AT_INSTANT = 0x100, TRACE_AT_SITE = 16 };
 
-/* The pass that the time line's tables are made of. */
-enum trace_pass trace_source_instant(const struct trace_source *s);
-
 /* trace_plot.c: above the tables; how many lines it takes. */
 int trace_picture(void *context, struct tui *t, int y);
 /* So many columns of the plot to the right, or, below 0, to the left. */

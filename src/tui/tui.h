@@ -144,9 +144,6 @@ void tui_show_row(struct tui *t);
 void tui_push_difference(struct tui *t);
 /* Of the branch under the cursor; DO_ENTER: the other way. */
 void tui_branch(struct tui *t, enum action action);
-bool tui_push_blocks(struct tui *t, const char *filter);
-bool tui_push_sections(struct tui *t, const char *name, unsigned sections,
-		       vaddr at);
 void tui_lay_out(struct tui *t, struct page *p);
 
 /* mouse.c: on or off; its keys, in the page or the help */
