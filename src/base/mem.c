@@ -17,6 +17,12 @@ static void __attribute__((noreturn)) exhausted(size_t size)
 	exit(2);
 }
 
+void mem_no_room(const char *what)
+{
+	fprintf(stderr, "heapcore: out of memory: %s\n", what);
+	exit(2);
+}
+
 void *mem_alloc(size_t size)
 {
 	void *p = malloc(size ? size : 1);

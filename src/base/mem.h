@@ -19,6 +19,9 @@ void *mem_realloc(void *old, size_t size) __attribute__((alloc_size(2)));
 char *mem_strdup(const char *text);
 char *mem_printf(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
+/* Ends the program as they do: for libraries that ask what to do then. */
+void mem_no_room(const char *what) __attribute__((noreturn));
+
 /*
  * Zeroed pages straight from the kernel: untouched ones cost nothing.  Freed
  * with mem_unmap and the same size.  A size of 0 gives NULL.

@@ -299,6 +299,22 @@ static bool by_link(struct debug *d, const struct debug_file *own,
 
 /* ---- DWARF ---- */
 
+static void __attribute__((noreturn)) no_room(void)
+{
+	mem_no_room("debug information takes more than there is; --no-files "
+		    "reads none");
+}
+
+/* libdw would end with status 1, as if there were a report. */
+static Dwarf *begin_dwarf(Elf *elf)
+{
+	Dwarf *ret = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+
+	if (ret)
+		dwarf_new_oom_handler(ret, no_room);
+	return ret;
+}
+
 /*
  * The alternate file that a DWARF needs; true if it needs none.  Without it
  * libdw would look for one itself, and take what it finds.
@@ -321,7 +337,7 @@ static bool open_alt(struct debug *d, struct slot *s, Dwarf *dwarf)
 				     path, name), id, NULL, &s->alt));
 	if (found && has_info(d, &s->alt)) {
 		unpack_file(&s->alt);
-		s->alt_dwarf = dwarf_begin_elf(s->alt.elf, DWARF_C_READ, NULL);
+		s->alt_dwarf = begin_dwarf(s->alt.elf);
 	}
 	if (!s->alt_dwarf) {
 		find(d, "%s: needs %s, which was not found: not used", path,
@@ -373,7 +389,7 @@ static void open_dwarf(struct debug *d, struct slot *s, struct debug_file *f)
 	unpack_file(f);
 	if (f == &s->own)
 		s->is.elf = f->elf;
-	dwarf = dwarf_begin_elf(f->elf, DWARF_C_READ, NULL);
+	dwarf = begin_dwarf(f->elf);
 	s->is.debug_elf = f->elf;
 	s->is.debug_path = f->path;
 	if (!dwarf) {
