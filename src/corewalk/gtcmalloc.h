@@ -11,8 +11,8 @@
  * Free objects lie in their span, in a *transfer cache*, or in front of it: in
  * a *slab*, which belongs to a CPU, or in a *thread cache*.  A block that the
  * sampler picked is a span of its own and has a *record*; builds until July
- * 2026 also held an ordinary object back for it, its *proxy*.  A *region* is the
- * GiB of address space that tcmalloc reserves at once.
+ * 2026 also held an ordinary object back for it, its *proxy*.  A *region* is
+ * the GiB of address space that tcmalloc reserves at once.
  */
 #ifndef COREWALK_GTCMALLOC_H
 #define COREWALK_GTCMALLOC_H
