@@ -418,17 +418,6 @@ static void walk_pool(struct walk *w, vaddr at)
 	mark_list(w, at, &p);
 }
 
-/* Is a byte of it in the file?  Room for blocks is made for these alone. */
-static bool is_there(struct space *sp, vaddr start, vaddr end)
-{
-	for (size_t i = space_first_seg(sp, start);
-	     i < sp->n_segs && sp->segs[i].start < end; i++)
-		if (sp->segs[i].start + sp->segs[i].avail > start &&
-		    sp->segs[i].avail)
-			return true;
-	return false;
-}
-
 static void walk_arena(struct walk *w, const struct py_arena *a)
 {
 	struct pymalloc *m = w->m;
@@ -439,7 +428,7 @@ static void walk_arena(struct walk *w, const struct py_arena *a)
 				      first), stop);
 	size_t x;
 
-	if (!is_there(m->sp, a->start, end)) {
+	if (space_sparse(m->sp, a->start, end)) {
 		heap_add_range(w->heap, w->arena, EXTENT_UNDECODED, a->start,
 			       end);
 		note(w, "pymalloc-arena", a->start,

@@ -278,6 +278,13 @@ static bool decodable(const struct walk *w, const struct piece *p)
 		has_objects(w, p);
 }
 
+/* It is one block, or free, and large or hardly in the file. */
+static bool lone(const struct walk *w, const struct piece *p)
+{
+	return !has_objects(w, p) && (p->end - p->start > LONE_BYTES ||
+				      space_sparse(w->sp, p->start, p->end));
+}
+
 static void mark_piece(struct walk *w, const struct piece *p, size_t extent)
 {
 	struct heap_extent *x = &w->heap->extents[extent];
@@ -300,7 +307,7 @@ static void mark_piece(struct walk *w, const struct piece *p, size_t extent)
 		extent_mark(x, s->start + i * size);
 	/* That a sampled block has whole pages is the sampler's price. */
 	tail = s->start + max_u64(n, 1) * size;
-	if (tail >= p->end || p->end - p->start > LONE_BYTES)
+	if (tail >= p->end || lone(w, p))
 		return;
 	extent_mark(x, tail);
 	extent_set_state(x, tail, BLOCK_OVERHEAD);
@@ -310,9 +317,7 @@ static void mark_piece(struct walk *w, const struct piece *p, size_t extent)
 static void add_extent(struct walk *w, const struct piece *p, size_t n)
 {
 	const struct piece *last = &p[n - 1];
-	vaddr planes = !has_objects(w, last) &&
-		last->end - last->start > LONE_BYTES ?
-		last->start + 8 : last->end;
+	vaddr planes = lone(w, last) ? last->start + 8 : last->end;
 	size_t x = heap_add_blocks(w->heap, w->arena, p->start, planes, 3, 0,
 				   0);
 
@@ -354,9 +359,7 @@ static void add_extents(struct walk *w)
 			continue;
 		}
 		while (end < p.n && p.at[end].start == at->end &&
-		       decodable(w, &p.at[end]) &&
-		       (at->end - at->start <= LONE_BYTES ||
-			has_objects(w, at)))
+		       decodable(w, &p.at[end]) && !lone(w, at))
 			at = &p.at[end++];
 		add_extent(w, &p.at[i], end - i);
 	}

@@ -53,9 +53,12 @@ static bool decodable(struct walk *w, const struct je_extent *x)
 			     space_readable(w->sp, x->start, x->bytes));
 }
 
+/* It needs planes for its start alone, and is large or hardly there. */
 static bool lone(const struct jemalloc *j, const struct je_extent *x)
 {
-	return !(x->slab && in_use(j, x)) && x->bytes > LONE_BYTES;
+	return !(x->slab && in_use(j, x)) &&
+	       (x->bytes > LONE_BYTES ||
+		space_sparse(j->sp, x->start, x->start + x->bytes));
 }
 
 /* ---- extents ---- */
@@ -136,7 +139,7 @@ static void add_rest(struct walk *w, uint32_t arena, vaddr start, vaddr end)
 		heap_add_range(w->heap, arena, EXTENT_OVERHEAD, start, end);
 }
 
-/* One large block, or a large free range: its planes end with its start. */
+/* One block, or a free range: its planes end with its start. */
 static void add_lone(struct walk *w, size_t i)
 {
 	const struct je_extent *s = &w->j->extents[i];

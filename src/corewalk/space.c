@@ -177,7 +177,7 @@ const char *space_why_text(enum space_why why)
  * A view over many small segments is this long at least.  Going to the end of
  * all that join would make a walk over 100,000 of them quadratic.
  */
-enum { VIEW_JOIN = 1 << 20 };
+enum { VIEW_JOIN = 1 << 20, SPARSE = 64 };
 
 /* Counts a read; true if a test wants this one to fail. */
 static inline bool injected(struct space *sp)
@@ -503,6 +503,21 @@ bool space_readable(struct space *sp, vaddr start, uint64_t bytes)
 		bytes -= n;
 	}
 	return true;
+}
+
+bool space_sparse(const struct space *sp, vaddr start, vaddr end)
+{
+	uint64_t least = (end - start + SPARSE - 1) / SPARSE, there = 0;
+
+	for (size_t i = space_first_seg(sp, start); i < sp->n_segs &&
+	     sp->segs[i].start < end && there < least; i++) {
+		const struct seg *seg = &sp->segs[i];
+		vaddr from = max_u64(start, seg->start);
+		vaddr to = min_u64(end, seg->start + seg->avail);
+
+		there += from < to ? to - from : 0;
+	}
+	return there < least;
 }
 
 const struct module *space_module(const struct space *sp, vaddr addr)

@@ -286,6 +286,11 @@ vaddr space_run_end(struct space *sp, vaddr addr);
 bool space_mapped(struct space *sp, vaddr start, uint64_t bytes);
 /* Can all of it be read? */
 bool space_readable(struct space *sp, vaddr start, uint64_t bytes);
+/*
+ * Can less than a 64th of [start, end) be read?  Bitmaps for every block in
+ * there would take more memory than the file has bytes.
+ */
+bool space_sparse(const struct space *sp, vaddr start, vaddr end);
 
 /* The module whose mappings cover addr, NULL if none. */
 const struct module *space_module(const struct space *sp, vaddr addr);

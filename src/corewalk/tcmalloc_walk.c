@@ -59,6 +59,14 @@ static bool decodable(const struct tcmalloc *t, const struct tc_span *s)
 	return s->where != TC_IN_USE || !s->size_class || has_objects(t, s);
 }
 
+/* It is one block, or free, and large or hardly in the file. */
+static bool lone(const struct tcmalloc *t, const struct tc_span *s)
+{
+	return !has_objects(t, s) &&
+	       (s->bytes > LONE_BYTES ||
+		space_sparse(t->sp, s->start, s->start + s->bytes));
+}
+
 /* ---- extents ---- */
 
 static void mark_span(struct walk *w, const struct tc_span *s,
@@ -92,9 +100,7 @@ static void add_extent(struct walk *w, size_t first, size_t end)
 	const struct tc_span *spans = w->t->spans;
 	const struct tc_span *last = &spans[end - 1];
 	vaddr stop = last->start + last->bytes;
-	bool lone = !last->size_class || last->where != TC_IN_USE;
-	vaddr planes = lone && last->bytes > LONE_BYTES ?
-		last->start + 8 : stop;
+	vaddr planes = lone(w->t, last) ? last->start + 8 : stop;
 	size_t x = heap_add_blocks(w->heap, w->arena, spans[first].start,
 				   planes, 3, 0, 0);
 
@@ -132,7 +138,7 @@ static void add_extents(struct walk *w)
 		}
 		while (end < t->n_spans && t->spans[end].start == s->start +
 		       s->bytes && decodable(t, &t->spans[end]) &&
-		       (s->bytes <= LONE_BYTES || has_objects(t, s)))
+		       !lone(t, s))
 			s = &t->spans[end++];
 		add_extent(w, i, end);
 	}

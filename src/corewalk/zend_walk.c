@@ -246,6 +246,29 @@ static void count_marks(struct walk *w, const uint8_t *header)
 						 4 * page) >> 29 & 1;
 }
 
+/* Of slots in it nothing can be said. */
+static void add_missing(struct walk *w, struct zend_chunk *c)
+{
+	for (unsigned page = 1; page < ZEND_PAGES; page++)
+		c->kind[page] = ZEND_BAD;
+	heap_add_range(w->heap, w->arena, EXTENT_UNDECODED, c->addr,
+		       c->addr + ZEND_CHUNK);
+	heap_note(w->heap, "zend-chunk", w->arena, c->addr, ZEND_CHUNK,
+		  "a chunk is not in the file, its first pages apart");
+	heap_note_is_grave(w->heap);
+}
+
+/* All of it is free; that takes planes for its start alone. */
+static void add_cached(struct walk *w, vaddr at)
+{
+	size_t extent = heap_add_blocks(w->heap, w->arena, at, at + 8, 3, 0,
+					0);
+
+	extent_mark(&w->heap->extents[extent], at);
+	extent_set_state(&w->heap->extents[extent], at, BLOCK_TOP);
+	heap_trim_extent(w->heap, extent, at + ZEND_CHUNK);
+}
+
 static void add_chunks(struct walk *w)
 {
 	uint8_t header[ZEND_PAGE];
@@ -257,16 +280,13 @@ static void add_chunks(struct walk *w)
 			continue;
 		zend_read_map(header, &w->z->at, c);
 		count_marks(w, header);
-		add_pages(w, c);
+		if (space_sparse(w->sp, c->addr, c->addr + ZEND_CHUNK))
+			add_missing(w, c);
+		else
+			add_pages(w, c);
 	}
-	for (size_t i = 0; i < w->n_cached; i++) {
-		vaddr at = w->cached[i];
-		size_t extent = heap_add_blocks(w->heap, w->arena, at,
-						at + ZEND_CHUNK, 3, 0, 0);
-
-		extent_mark(&w->heap->extents[extent], at);
-		extent_set_state(&w->heap->extents[extent], at, BLOCK_TOP);
-	}
+	for (size_t i = 0; i < w->n_cached; i++)
+		add_cached(w, w->cached[i]);
 	w->sum->real_bytes = (w->n_chunks + w->n_cached) *
 		(uint64_t)ZEND_CHUNK;
 }

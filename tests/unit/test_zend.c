@@ -27,12 +27,12 @@ static void put(struct php *p, unsigned off, uint64_t value)
 	memcpy(target_mem_at(p->sp, CHUNK + off), &value, sizeof(value));
 }
 
-/* The heap, and one huge block that is said to have so many bytes. */
-static void begin(struct php *p, uint64_t huge)
+/* A huge block that is said to have so many bytes; avail of the chunk. */
+static void begin_with(struct php *p, uint64_t huge, uint64_t avail)
 {
 	*p = (struct php){ .sp = target_mem_new(MACHINE_X86_64) };
-	target_mem_add(p->sp, CHUNK, ZEND_CHUNK, SEG_R | SEG_W, NULL,
-		       ZEND_CHUNK, NULL);
+	target_mem_add(p->sp, CHUNK, ZEND_CHUNK, SEG_R | SEG_W, NULL, avail,
+		       NULL);
 	target_mem_add(p->sp, HUGE, 2 * ZEND_CHUNK, SEG_R | SEG_W, NULL, 0,
 		       NULL);
 	target_mem_done(p->sp);
@@ -53,6 +53,11 @@ static void begin(struct php *p, uint64_t huge)
 	heap_init(&p->heap);
 	CHECK(alloc_walk(p->sp, alloc_by_name("zend"), false, &p->heap, NULL,
 			 &p->err));
+}
+
+static void begin(struct php *p, uint64_t huge)
+{
+	begin_with(p, huge, ZEND_CHUNK);
 }
 
 static void end(struct php *p)
@@ -84,5 +89,21 @@ TEST(a_huge_block_larger_than_its_mappings)
 		if (CHECK(p.heap.n_notes > 0))
 			CHECK_STR(p.heap.notes[0].code, "zend-huge");
 	}
+	end(&p);
+}
+
+/* 128 KiB of planes for 16 KiB of a file would be too much. */
+TEST(a_chunk_that_is_hardly_there)
+{
+	struct php p;
+
+	begin_with(&p, 2 * ZEND_CHUNK, 4 * ZEND_PAGE);
+	if (CHECK_U64(p.heap.n_arenas, 1)) {
+		CHECK_U64(p.heap.arenas[0].undecoded_bytes, ZEND_CHUNK);
+		if (CHECK(p.heap.n_notes > 0))
+			CHECK_STR(p.heap.notes[0].code, "zend-chunk");
+	}
+	for (size_t i = 0; i < p.heap.n_extents; i++)
+		CHECK_U64(p.heap.extents[i].n_words, 0);
 	end(&p);
 }
