@@ -45,11 +45,9 @@ static uint64_t step_budget(const struct space *sp)
 }
 
 /* The file that holds the main arena: its own data, or bss behind it. */
-static const char *home(struct glibc *g)
+static const struct module *home(const struct glibc *g)
 {
-	const struct module *m = space_module(g->sp, g->arenas[0].addr);
-
-	return m ? module_name(g->sp, m) : NULL;
+	return space_module(g->sp, g->arenas[0].addr);
 }
 
 /*
@@ -58,10 +56,10 @@ static const char *home(struct glibc *g)
  */
 static void release_text(struct glibc *g, char *ret, size_t size)
 {
-	const char *name = home(g);
+	const struct module *m = home(g);
 	int minor;
 
-	if (name && sscanf(name, "libc-2.%d.so", &minor) == 1 &&
+	if (m && sscanf(module_name(g->sp, m), "libc-2.%d.so", &minor) == 1 &&
 	    minor >= g->first && minor <= g->last)
 		g->first = g->last = minor;
 	if (g->first > g->last)
@@ -90,7 +88,7 @@ static const char *why_lost(const struct glibc *g)
 
 static void evidence_text(struct glibc *g, struct str *s)
 {
-	const char *name = home(g);
+	const struct module *m = home(g);
 	size_t owned = 0;
 
 	for (size_t i = 0; i < g->n_tcaches; i++)
@@ -101,10 +99,14 @@ static void evidence_text(struct glibc *g, struct str *s)
 			   g->n_arenas - 1);
 		return;
 	}
-	str_printf(s, "main_arena 0x%llx in %s, by structure: %u of %d bins "
-		   "consistent",
-		   (unsigned long long)g->arenas[0].addr,
-		   name ? name : "anonymous memory", g->good_bins, GLIBC_BINS);
+	str_printf(s, "main_arena 0x%llx in ",
+		   (unsigned long long)g->arenas[0].addr);
+	if (m)
+		module_add_name(s, g->sp, m);
+	else
+		str_adds(s, "anonymous memory");
+	str_printf(s, ", by structure: %u of %d bins consistent",
+		   g->good_bins, GLIBC_BINS);
 	if (g->weak)
 		str_adds(s, " (leniently)");
 	str_printf(s, "; ring of %zu arena%s closes", g->n_arenas,

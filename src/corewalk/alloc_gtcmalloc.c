@@ -65,10 +65,10 @@ static char *evidence_text(const struct gtcmalloc *t)
 	struct str s;
 
 	str_init(&s);
-	str_printf(&s, "page map 0x%" PRIx64 " in %s, by structure: %zu spans "
-		   "of %u KiB pages", t->map.root,
-		   module_name(t->sp, t->module), t->n_heads,
-		   1u << (t->map.shift - 10));
+	str_printf(&s, "page map 0x%" PRIx64 " in ", t->map.root);
+	module_add_name(&s, t->sp, t->module);
+	str_printf(&s, ", by structure: %zu spans of %u KiB pages",
+		   t->n_heads, 1u << (t->map.shift - 10));
 	if (!t->layout) {
 		str_printf(&s, "; not walked: %s", t->why);
 		return str_take(&s);

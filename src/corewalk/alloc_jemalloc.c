@@ -48,12 +48,12 @@ static char *evidence_text(const struct jemalloc *j)
 	struct str s;
 
 	str_init(&s);
-	str_printf(&s, "radix tree 0x%" PRIx64 " in %s, for %u bits of "
-		   "address, by structure: %zu of %zu extents agree with it, "
-		   "their bitmaps and size classes %u bytes apart, %zu "
-		   "entries odd; %zu thread cache%s, %zu base block%s",
-		   j->root, module_name(j->sp, j->module),
-		   j->layout->wide ? 57 : 48, j->n_agree, j->n_extents,
+	str_printf(&s, "radix tree 0x%" PRIx64 " in ", j->root);
+	module_add_name(&s, j->sp, j->module);
+	str_printf(&s, ", for %u bits of address, by structure: %zu of %zu "
+		   "extents agree with it, their bitmaps and size classes %u "
+		   "bytes apart, %zu entries odd; %zu thread cache%s, %zu base "
+		   "block%s", j->layout->wide ? 57 : 48, j->n_agree, j->n_extents,
 		   j->quantum, j->n_odd, j->n_caches,
 		   j->n_caches == 1 ? "" : "s", j->n_bases,
 		   j->n_bases == 1 ? "" : "s");

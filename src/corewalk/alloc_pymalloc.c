@@ -462,7 +462,6 @@ static void py_walk(struct space *sp, struct sighting *at, struct heap *heap,
 		    struct progress *progress)
 {
 	struct pymalloc *m = at->priv;
-	const char *name = module_name(sp, m->module);
 	struct walk w = { .m = m, .heap = heap };
 	struct str s;
 	uint32_t allocator;
@@ -470,7 +469,7 @@ static void py_walk(struct space *sp, struct sighting *at, struct heap *heap,
 	(void)progress;
 	str_init(&s);
 	str_printf(&s, "table of pools 0x%" PRIx64 " in ", m->table);
-	str_add_escaped(&s, name, strlen(name));
+	module_add_name(&s, sp, m->module);
 	str_printf(&s, ", by structure; array of arenas 0x%" PRIx64 "; %zu "
 		   "arenas of %" PRIu64 " KiB, pools of %" PRIu64 " KiB",
 		   m->array, m->n_arenas, m->arena_bytes / KIB,

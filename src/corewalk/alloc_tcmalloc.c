@@ -75,11 +75,11 @@ static char *evidence_text(const struct tcmalloc *t)
 	struct str s;
 
 	str_init(&s);
-	str_printf(&s, "page map 0x%" PRIx64 " in %s, by structure: %zu spans "
-		   "of %u KiB pages, %zu entries odd; system, free and "
-		   "returned bytes %s its counters",
-		   t->root, module_name(t->sp, t->module), t->n_spans,
-		   1u << (t->shift - 10),
+	str_printf(&s, "page map 0x%" PRIx64 " in ", t->root);
+	module_add_name(&s, t->sp, t->module);
+	str_printf(&s, ", by structure: %zu spans of %u KiB pages, %zu "
+		   "entries odd; system, free and returned bytes %s its "
+		   "counters", t->n_spans, 1u << (t->shift - 10),
 		   t->n_odd, tc_exact(t) ? "are" : "are not");
 	if (t->n_classes)
 		str_printf(&s, "; %u size classes", t->n_classes - 1);

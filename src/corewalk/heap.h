@@ -157,7 +157,7 @@ enum free_role {
 struct heap_allocator {
 	const char *name;	/* static: "glibc" */
 	char *version;		/* owned: "2.35 to 2.41" */
-	char *evidence;		/* owned; one line, no newline */
+	char *evidence;		/* owned; one line, names in it harmless */
 	const char *const *state_names;	/* static; see heap_name_states() */
 	const uint8_t *roles;	/* static; of states; NULL: has no spans */
 	struct setting *settings;	/* owned */

@@ -61,6 +61,14 @@ const char *module_name(const struct space *sp, const struct module *m)
 	return file_base_name(sp->files[m->file].name);
 }
 
+void module_add_name(struct str *s, const struct space *sp,
+		     const struct module *m)
+{
+	const char *name = module_name(sp, m);
+
+	str_add_escaped(s, name, strlen(name));
+}
+
 /* ---- finding ---- */
 
 /* Where the last byte of its segments lies, zeros of .bss included. */

@@ -6,6 +6,7 @@
 #ifndef COREWALK_MODULE_H
 #define COREWALK_MODULE_H
 
+#include "base/str.h"
 #include "corewalk/elf.h"
 #include "corewalk/space.h"
 
@@ -26,5 +27,8 @@ vaddr module_bias(const struct module *m, const struct elf *elf,
 
 /* The name of its file without folders: the target's, not made harmless. */
 const char *module_name(const struct space *sp, const struct module *m);
+/* The same made harmless, for a sentence. */
+void module_add_name(struct str *s, const struct space *sp,
+		     const struct module *m);
 
 #endif

@@ -175,3 +175,19 @@ TEST(a_broken_thread_cache)
 	CHECK_U64(arena(&w)->state[BLOCK_CACHED].blocks, 1);
 	end(&w);
 }
+
+TEST(a_hostile_file_name)
+{
+	struct world w;
+	struct mapped_file *file;
+
+	gi_init(&w.image, &gi_eras[GI_LAST_ERA], 0);
+	file = &w.image.sp->files[w.image.sp->modules[0].file];
+	free(file->name);
+	file->name = mem_strdup("/tmp/x\033[31m\n\xffy");
+	walk(&w);
+	if (CHECK(w.found))
+		CHECK(strstr(w.heap.allocators[0].evidence,
+			     " in x\\x1b[31m\\x0a\\xffy,"));
+	end(&w);
+}
