@@ -53,8 +53,8 @@ static char *evidence_text(const struct jemalloc *j)
 	str_printf(&s, ", for %u bits of address, by structure: %zu of %zu "
 		   "extents agree with it, their bitmaps and size classes %u "
 		   "bytes apart, %zu entries odd; %zu thread cache%s, %zu base "
-		   "block%s", j->layout->wide ? 57 : 48, j->n_agree, j->n_extents,
-		   j->quantum, j->n_odd, j->n_caches,
+		   "block%s", j->layout->wide ? 57 : 48, j->n_agree,
+		   j->n_extents, j->quantum, j->n_odd, j->n_caches,
 		   j->n_caches == 1 ? "" : "s", j->n_bases,
 		   j->n_bases == 1 ? "" : "s");
 	if (j->caches_off)
