@@ -22,7 +22,7 @@ static void choose(const char *walker, const uint8_t *data, size_t size)
 	for (size_t i = 0; i + 8 <= size; i += 8)
 		sum = (sum ^ load_u64(data + i)) * UINT64_C(0x100000001b3);
 	kind = LLVMFuzzerMutate ? sum >> 60 : 0;
-	just_one = kind ? alloc_by_name(walker) : NULL;
+	just_one = kind && walker ? alloc_by_name(walker) : NULL;
 	how_much = kind > 1 ? JUST_WALK : kind ? ALL_OF_IT : USUAL;
 }
 

@@ -140,6 +140,9 @@ static void must_sum(const struct heap *h)
 		for (int s = 0; s < BLOCK_STATES; s++)
 			sum += a->state[s].bytes;
 		MUST(sum == a->extent_bytes, a->addr);
+		MUST(a->runtime_used <= a->runtime_bytes &&
+		     a->runtime_free <= a->runtime_bytes - a->runtime_used,
+		     a->addr);
 		arenas += sum;
 	}
 	MUST(extents == arenas, 0);
