@@ -98,14 +98,18 @@ void lines_free(struct lines *l)
 
 /* ---- ranges ---- */
 
-/* What the linker threw away is said to be at 0. */
-static void add_ranges(struct ranges *r, Dwarf_Die *die, uint64_t at)
+/*
+ * What the linker threw away is said to be at 0.  Many entries can share one
+ * long list: each range of it costs a step of the budget, added or not.
+ */
+static void add_ranges(struct ranges *r, Dwarf_Die *die, uint64_t at,
+		       uint64_t *budget)
 {
 	Dwarf_Addr base, start, end;
 
-	for (ptrdiff_t off = 0;
-	     r->n < MAX_RANGES &&
-	     (off = dwarf_ranges(die, off, &base, &start, &end)) > 0;)
+	for (ptrdiff_t off = 0; *budget &&
+	     (off = dwarf_ranges(die, off, &base, &start, &end)) > 0;
+	     --*budget)
 		if (start && start < end)
 			MEM_PUSH(r->items, r->n, r->cap) =
 				(struct range){ start, end, at };
@@ -139,6 +143,7 @@ static void read_units(struct table *t)
 	Dwarf_Off at = 0, next;
 	size_t header;
 	uint8_t address, offset;
+	uint64_t budget = MAX_RANGES;
 
 	while (t->n_units < MAX_UNITS &&
 	       !dwarf_nextcu(dwarf, at, &next, &header, NULL, &address,
@@ -150,7 +155,7 @@ static void read_units(struct table *t)
 		if (next <= at)
 			break;
 		if (dwarf_offdie(dwarf, u->die, &die))
-			add_ranges(&t->ranges, &die, t->n_units - 1);
+			add_ranges(&t->ranges, &die, t->n_units - 1, &budget);
 		at = next;
 	}
 	sort_ranges(&t->ranges);
@@ -171,13 +176,6 @@ static uint64_t unit_bytes(Dwarf *dwarf, Dwarf_Off die_at)
 			    &offset) || next <= start ? 0 : next - start;
 }
 
-static int by_entry(const void *a, const void *b)
-{
-	const struct unit *x = a, *y = b;
-
-	return (x->die > y->die) - (x->die < y->die);
-}
-
 /* Ranges have the entries of units: these become units, with numbers. */
 static void number_units(struct table *t)
 {
@@ -186,8 +184,7 @@ static void number_units(struct table *t)
 	for (size_t i = 0; i < t->ranges.n; i++)
 		MEM_PUSH(t->units, t->n_units, t->cap_units) =
 			(struct unit){ .die = t->ranges.items[i].at };
-	if (t->n_units)
-		qsort(t->units, t->n_units, sizeof(*t->units), by_entry);
+	SORT_BY(t->units, t->n_units, die);
 	for (size_t i = 0; i < t->n_units; i++)
 		if (!n || t->units[n - 1].die != t->units[i].die)
 			t->units[n++] = t->units[i];
@@ -257,7 +254,7 @@ static bool holds_functions(int tag)
 
 /*
  * Siblings can lead back into what was gone through, so only the budget of
- * one step for each byte of the unit ends this.
+ * one step for each byte of the unit ends this; ranges take steps too.
  */
 static void read_functions(struct unit *u, Dwarf_Die *parent, Dwarf_Off scope,
 			   unsigned depth, uint64_t *budget)
@@ -278,7 +275,7 @@ static void read_functions(struct unit *u, Dwarf_Die *parent, Dwarf_Off scope,
 		MEM_PUSH(u->scopes, u->n_scopes, u->cap_scopes) =
 			(struct scope){ at, scope };
 		if (tag == DW_TAG_subprogram)
-			add_ranges(&u->functions, &die, at);
+			add_ranges(&u->functions, &die, at, budget);
 		else
 			read_functions(u, &die, at, depth + 1, budget);
 	} while (!dwarf_siblingof(&die, &die));
