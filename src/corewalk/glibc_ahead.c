@@ -117,7 +117,8 @@ static void guess(const struct glibc_window *w, struct glibc_piece *p)
 	uint64_t step = UINT64_C(1) << w->x->shift;
 	unsigned left = GUESSES;
 
-	for (vaddr at = p->from; at < p->to && left; at += step, left--) {
+	for (vaddr at = p->from; at < p->to && left; at += step) {
+		left--;
 		if (!is_chain(w, at, &left))
 			continue;
 		p->start = p->at = at;

@@ -7,6 +7,7 @@
 #include "glibc_image.h"
 
 #include "base/rand.h"
+#include "corewalk/glibc.h"
 
 enum {
 	SIZE = 40 << 20, PIECE = 4 << 20, SMALL = 600000,
@@ -180,4 +181,40 @@ TEST(every_block_is_found)
 TEST(damage_costs_one_block)
 {
 	try_heap(4, 1);
+}
+
+/*
+ * Headers that stop short of a chain use up what a piece may cost: the good
+ * chain behind them must not be looked for.
+ */
+TEST(guesses_are_bounded)
+{
+	enum { GUESSES = 4096, HEADERS = 20, CHUNK = 32, ALL = 4 * PIECE };
+	uint8_t *host = mem_zalloc(ALL + CHUNK);
+	uint64_t off = PIECE + (GUESSES - HEADERS) * 16;
+	struct glibc g = { .ahead_left = ALL };
+	struct glibc_ahead a;
+	struct heap h;
+	size_t x;
+
+	heap_init(&h);
+	x = heap_add_blocks(&h, 0, MIB, MIB + ALL, 4, 0, 0);
+	for (unsigned i = 0; i < HEADERS; i++)
+		host[off + i * CHUNK + 8] = CHUNK | 1;
+	for (off = PIECE + PIECE / 2; off < PIECE + PIECE / 2 + 4096;
+	     off += CHUNK)
+		host[off + 8] = CHUNK | 1;
+	glibc_ahead_init(&a, &g, &(struct glibc_window){
+		.x = &h.extents[x], .host = host, .start = MIB,
+		.last = MIB + ALL, .word = 8, .least = CHUNK,
+	});
+	if (a.n) {
+		CHECK_U64(a.pieces[0].start, MIB);
+		CHECK_U64(a.pieces[1].start, 0);
+	}
+	glibc_ahead_fini(&a);
+	heap_fini(&h);
+	free(host);
+	if (!a.n && g.ahead_left == ALL)
+		SKIP("one processor");
 }
