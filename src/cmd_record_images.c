@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 #include "base/str.h"
 #include "cmd.h"
 #include "replay/trace.h"
@@ -140,8 +141,7 @@ void images_find(struct images *im, const char *path, pid_t pid,
 			};
 	}
 	globfree(&files);
-	if (n)
-		qsort(found, n, sizeof(*found), by_start);
+	SORT(found, n, by_start);
 	for (size_t i = 0, k = 0; i < n; i++) {
 		MEM_PUSH(im->paths, im->n, im->cap) = found[i].path;
 		MEM_PUSH(im->programs, k, im->cap_programs) =

@@ -374,6 +374,14 @@ static uint32_t edges_in(const struct graph *g, vaddr from, vaddr to)
 	return n;
 }
 
+/* What the program may use of a block; 0 if node is none. */
+static uint64_t usable_bytes(const struct graph *g, uint32_t node)
+{
+	vaddr start = graph_is_root(g, node) ? 0 : index_addr(&g->ix, node);
+
+	return start ? index_end(&g->ix, start) - start : 0;
+}
+
 static void tag_row(struct graph *g, uint32_t from, uint32_t to, uint32_t tag)
 {
 	for (; from < to; from++)
@@ -384,7 +392,7 @@ static void settle_vector(struct builder *b, const struct edges_vector *v)
 {
 	struct graph *g = b->g;
 	vaddr start = index_addr(&g->ix, v->block);
-	uint64_t usable = graph_usable(g, v->block);
+	uint64_t usable = usable_bytes(g, v->block);
 	uint32_t end = g->off[v->block + 1];
 	uint32_t n = end - g->off[v->block], n_behind;
 
@@ -544,20 +552,13 @@ uint32_t *graph_count_refs(const struct graph *g)
 	return refs;
 }
 
-uint64_t graph_usable(const struct graph *g, uint32_t node)
-{
-	vaddr start = graph_is_root(g, node) ? 0 : index_addr(&g->ix, node);
-
-	return start ? index_end(&g->ix, start) - start : 0;
-}
-
 /* The same of bytes in one piece. */
 static bool word_among(const struct graph *g, const uint8_t *bytes,
 		       uint64_t n, uint32_t block, uint64_t *ret)
 {
 	uint64_t step = (uint64_t)SCAN_WORDS * g->sp->word;
 	vaddr start = index_addr(&g->ix, block);
-	uint64_t size = graph_usable(g, block);
+	uint64_t size = usable_bytes(g, block);
 	struct scan_hits hits;
 
 	for (uint64_t at = 0; at < n; at += step) {
@@ -603,7 +604,7 @@ bool graph_word(const struct graph *g, uint32_t node, uint32_t block,
 
 	if (!graph_is_root(g, node)) {
 		start = index_addr(&g->ix, node);
-		return word_in(g, start, start + graph_usable(g, node),
+		return word_in(g, start, start + usable_bytes(g, node),
 			       block, ret);
 	}
 	r = &g->roots.items[node - g->ix.n];

@@ -60,9 +60,6 @@ static inline bool graph_is_root(const struct graph *g, uint32_t node)
 /* How many words refer to each block, by number; the caller frees it. */
 uint32_t *graph_count_refs(const struct graph *g);
 
-/* The bytes that the program may use of a block; 0 if node is none. */
-uint64_t graph_usable(const struct graph *g, uint32_t node);
-
 /*
  * The first word of a node that points into block; false if none does.  For
  * registers the address is their place in the thread's list.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* An accumulation has at least such a part of all. */
 enum { TOP_PART = 1000 };
@@ -121,8 +122,7 @@ static void add_threads(struct retain_builder *b)
 				root->thread, graph_root_node(g, i),
 			};
 	}
-	if (n)
-		qsort(list, n, sizeof(*list), by_thread);
+	SORT(list, n, by_thread);
 	for (size_t i = 0; i < n; i++) {
 		if (!i || list[i].thread != list[i - 1].thread)
 			new_group(b, ROOT_STACK, 0, list[i].thread);
@@ -366,8 +366,7 @@ static void rank_groups(struct retain *r)
 
 	for (size_t i = 0; i < r->n_groups; i++)
 		list[i] = (struct ranked){ r->groups[i], (uint32_t)i };
-	if (r->n_groups)
-		qsort(list, r->n_groups, sizeof(*list), by_bytes);
+	SORT(list, r->n_groups, by_bytes);
 	for (size_t i = 0; i < r->n_groups; i++) {
 		r->groups[i] = list[i].group;
 		now[list[i].was] = (uint32_t)i;

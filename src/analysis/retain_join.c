@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /*
  * Words of one object: the largest container of libstdc++ has 80 bytes, and
@@ -154,8 +155,7 @@ static void join_ends(struct joiner *j)
 	size_t n;
 	struct retain_pair *list = retain_pairs(j->b, ends, is_close, &n);
 
-	if (n)
-		qsort(list, n, sizeof(*list), retain_pair_compare);
+	SORT(list, n, retain_pair_compare);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t bytes = list[i].t.bytes;
 

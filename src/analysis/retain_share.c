@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 /* ---- pairs ---- */
 
@@ -35,8 +36,7 @@ static size_t merge(struct retain_pair *list, size_t n)
 {
 	size_t kept = 0;
 
-	if (n)
-		qsort(list, n, sizeof(*list), by_groups);
+	SORT(list, n, by_groups);
 	for (size_t i = 0; i < n; i++)
 		if (kept && !by_groups(&list[kept - 1], &list[i]))
 			add_tally(&list[kept - 1].t, &list[i].t);
@@ -182,8 +182,7 @@ void retain_find_shared(struct retain_builder *b)
 	size_t n;
 	struct retain_pair *list = retain_pairs(b, near, NULL, &n);
 
-	if (n)
-		qsort(list, n, sizeof(*list), retain_pair_compare);
+	SORT(list, n, retain_pair_compare);
 	for (size_t i = 0; i < n && i < RETAIN_SHARED - 1; i++)
 		add_shared(r, list[i].a, list[i].b, &list[i].t);
 	add_nearest(r, list + r->n_shared, n - r->n_shared);

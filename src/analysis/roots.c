@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/sort.h"
 
 enum {
 	/* Below the stack pointer and yet alive: System V ABI, AMD64, 3.2.2. */
@@ -248,8 +249,7 @@ static void find_tls(struct sweep *s)
 			min_u64(seg->end, at + TCB_SIZE), i,
 		};
 	}
-	if (s->n_tls)
-		qsort(s->tls, s->n_tls, sizeof(*s->tls), by_start);
+	SORT(s->tls, s->n_tls, by_start);
 	for (size_t i = 0; i < s->n_tls; i++)
 		if (!n || s->tls[n - 1].end <= s->tls[i].start)
 			s->tls[n++] = s->tls[i];
@@ -265,8 +265,7 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 	s.sps = mem_alloc((sp->n_threads + 1) * sizeof(*s.sps));
 	for (size_t i = 0; i < sp->n_threads; i++)
 		s.sps[i] = sp->threads[i].sp;
-	if (sp->n_threads)
-		qsort(s.sps, sp->n_threads, sizeof(*s.sps), num_compare_u64);
+	SORT(s.sps, sp->n_threads, num_compare_u64);
 	find_tls(&s);
 	for (size_t i = 0; i < sp->n_segs; i++)
 		if (may_hold_roots(sp, &sp->segs[i]))

@@ -259,7 +259,6 @@ void glibc_walk_pieces(struct glibc *g);
 
 /* Is [start, end) explained?  If addr is covered *ret_end is behind it. */
 bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end);
-void glibc_cover(struct glibc *g, vaddr start, vaddr end);
 /*
  * The end of the anonymous memory that begins at addr, whatever its protection
  * is: a program may have made pages of its own blocks inaccessible.  At most

@@ -567,6 +567,35 @@ static vaddr walk_gap(struct run *r, enum stop stop, vaddr end)
 	return next;
 }
 
+/* How many of the explained ranges start at or below addr. */
+static size_t ranges_up_to(const struct glibc *g, vaddr addr)
+{
+	return BISECT(mid, 0, g->n_ranges, g->ranges[mid].start <= addr);
+}
+
+static void cover(struct glibc *g, vaddr start, vaddr end)
+{
+	size_t i = ranges_up_to(g, start), last = i;
+
+	if (start >= end)
+		return;
+	/* Those that it touches become one with it. */
+	if (i && g->ranges[i - 1].end >= start) {
+		start = g->ranges[--i].start;
+		end = max_u64(end, g->ranges[i].end);
+	}
+	for (; last < g->n_ranges && g->ranges[last].start <= end; last++)
+		end = max_u64(end, g->ranges[last].end);
+	if (i == last) {
+		(void)MEM_PUSH(g->ranges, g->n_ranges, g->cap_ranges);
+		g->n_ranges--;
+	}
+	memmove(&g->ranges[i + 1], &g->ranges[last],
+		(g->n_ranges - last) * sizeof(*g->ranges));
+	g->n_ranges = g->n_ranges + 1 - (last - i);
+	g->ranges[i] = (struct glibc_range){ start, end };
+}
+
 /* One region: runs, and what lies between them. */
 static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
 			vaddr end)
@@ -609,36 +638,7 @@ static void walk_region(struct glibc *g, struct glibc_arena *a, vaddr start,
 		at = end;
 	}
 	a->walked += at - start;
-	glibc_cover(g, start, at);
-}
-
-/* How many of the explained ranges start at or below addr. */
-static size_t ranges_up_to(const struct glibc *g, vaddr addr)
-{
-	return BISECT(mid, 0, g->n_ranges, g->ranges[mid].start <= addr);
-}
-
-void glibc_cover(struct glibc *g, vaddr start, vaddr end)
-{
-	size_t i = ranges_up_to(g, start), last = i;
-
-	if (start >= end)
-		return;
-	/* Those that it touches become one with it. */
-	if (i && g->ranges[i - 1].end >= start) {
-		start = g->ranges[--i].start;
-		end = max_u64(end, g->ranges[i].end);
-	}
-	for (; last < g->n_ranges && g->ranges[last].start <= end; last++)
-		end = max_u64(end, g->ranges[last].end);
-	if (i == last) {
-		(void)MEM_PUSH(g->ranges, g->n_ranges, g->cap_ranges);
-		g->n_ranges--;
-	}
-	memmove(&g->ranges[i + 1], &g->ranges[last],
-		(g->n_ranges - last) * sizeof(*g->ranges));
-	g->n_ranges = g->n_ranges + 1 - (last - i);
-	g->ranges[i] = (struct glibc_range){ start, end };
+	cover(g, start, at);
 }
 
 bool glibc_covered(const struct glibc *g, vaddr addr, vaddr *ret_end)
@@ -698,13 +698,13 @@ static void walk_heap(struct glibc *g, struct glibc_arena *a, vaddr h)
 		return;
 	heap_add_range(g->heap, a->id, EXTENT_OVERHEAD, h, first);
 	a->walked += first - h;
-	glibc_cover(g, h, first);
+	cover(g, h, first);
 	walk_region(g, a, first, end);
 	/* Shrunk: still accessible, but nobody's. */
 	tail = mprotect_size < run_end - h ? h + mprotect_size : run_end;
 	if (tail > end) {
 		heap_add_range(g->heap, a->id, EXTENT_OVERHEAD, end, tail);
-		glibc_cover(g, end, tail);
+		cover(g, end, tail);
 	}
 }
 
@@ -808,7 +808,7 @@ static bool find_piece(struct glibc *g, vaddr from, vaddr to, vaddr through)
 
 			heap_add_range(g->heap, a->id, EXTENT_OVERHEAD, end,
 				       border);
-			glibc_cover(g, end, border);
+			cover(g, end, border);
 			a->walked += border - end;
 		}
 		return true;

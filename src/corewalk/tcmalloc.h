@@ -90,8 +90,6 @@ size_t tc_find(struct space *sp, struct tcmalloc **ret, char *near,
 	       size_t near_size);
 void tc_free(struct tcmalloc *all, size_t n);
 
-/* The spans by the page map; false if it is not one. */
-bool tc_read_spans(struct tcmalloc *t);
 /* Size classes, central lists, thread caches: what can be found of them. */
 void tc_find_tables(struct tcmalloc *t);
 

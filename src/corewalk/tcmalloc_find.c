@@ -145,6 +145,79 @@ bool tc_exact(const struct tcmalloc *t)
 		t->span_bytes[TC_RETURNED] == t->stats.returned_bytes;
 }
 
+/* ---- spans ---- */
+
+static bool read_span(struct tcmalloc *t, vaddr addr, uint64_t page,
+		      struct tc_span *ret)
+{
+	uint64_t word[SPAN_BYTES / 8], bytes;
+	uint32_t bits;
+
+	if (addr & 7 || space_read(t->sp, addr, word, SPAN_BYTES) !=
+	    SPAN_BYTES || word[0] != page || !word[1] ||
+	    word[1] >> (48 - t->shift))
+		return false;
+	bits = (uint32_t)word[5];
+	bytes = word[1] << t->shift;
+	*ret = (struct tc_span){
+		.addr = addr, .start = page << t->shift, .bytes = bytes,
+		.next = word[2], .prev = word[3], .objects = word[4],
+		.taken = (uint16_t)bits, .size_class = bits >> 16 & 0xff,
+		.where = bits >> 24 & 3, .sampled = bits >> 26 & 1,
+		.readable = space_readable(t->sp, page << t->shift, bytes),
+	};
+	return ret->where <= TC_RETURNED &&
+	       space_mapped(t->sp, ret->start, ret->bytes);
+}
+
+/* Entries inside a large or a free span are left over: go from span to span. */
+static void read_leaf(struct tcmalloc *t, struct words *w, uint64_t high,
+		      vaddr leaf, uint64_t *next, uint64_t *budget)
+{
+	vaddr at;
+	uint64_t addr;
+
+	words_init(w, t->sp, leaf, leaf + leaf_bytes(t->shift), WORDS_BUFFER,
+		   budget);
+	while (words_next(w, &at, &addr)) {
+		uint64_t page = high << tc_leaf_bits(t->shift) |
+			(at - leaf) / 8;
+		struct tc_span span;
+
+		if (page < *next)
+			continue;
+		if (!read_span(t, addr, page, &span)) {
+			t->n_odd++;
+			continue;
+		}
+		MEM_PUSH(t->spans, t->n_spans, t->cap_spans) = span;
+		t->span_bytes[span.where] += span.bytes;
+		*next = page + (span.bytes >> t->shift);
+	}
+}
+
+static bool read_spans(struct tcmalloc *t)
+{
+	struct words *roots = mem_alloc(sizeof(*roots));
+	struct words *entries = mem_alloc(sizeof(*entries));
+	/* Each leaf is memory of its own, however many the root names. */
+	uint64_t budget = 64 * MIB + space_bytes(t->sp), next = 0, leaf;
+	vaddr at;
+
+	words_init(roots, t->sp, t->root, t->root + root_bytes(t->shift),
+		   WORDS_BUFFER, &budget);
+	while (words_next(roots, &at, &leaf)) {
+		MEM_PUSH(t->leaves, t->n_leaves, t->cap_leaves) = leaf;
+		read_leaf(t, entries, (at - t->root) / 8, leaf, &next,
+			  &budget);
+	}
+	free(roots);
+	free(entries);
+	return t->n_spans != 0;
+}
+
+/* ---- the best of them ---- */
+
 static int most_votes(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -184,7 +257,7 @@ static bool elect(struct finder *f, struct tcmalloc *ret, char *near,
 			.votes = c->votes,
 		};
 		read_stats(&t);
-		if (tc_read_spans(&t) && tc_exact(&t)) {
+		if (read_spans(&t) && tc_exact(&t)) {
 			drop_spans(&best);
 			*ret = t;
 			return true;
@@ -291,75 +364,4 @@ void tc_free(struct tcmalloc *all, size_t n)
 		free(all[i].caches);
 	}
 	free(all);
-}
-
-/* ---- spans ---- */
-
-static bool read_span(struct tcmalloc *t, vaddr addr, uint64_t page,
-		      struct tc_span *ret)
-{
-	uint64_t word[SPAN_BYTES / 8], bytes;
-	uint32_t bits;
-
-	if (addr & 7 || space_read(t->sp, addr, word, SPAN_BYTES) !=
-	    SPAN_BYTES || word[0] != page || !word[1] ||
-	    word[1] >> (48 - t->shift))
-		return false;
-	bits = (uint32_t)word[5];
-	bytes = word[1] << t->shift;
-	*ret = (struct tc_span){
-		.addr = addr, .start = page << t->shift, .bytes = bytes,
-		.next = word[2], .prev = word[3], .objects = word[4],
-		.taken = (uint16_t)bits, .size_class = bits >> 16 & 0xff,
-		.where = bits >> 24 & 3, .sampled = bits >> 26 & 1,
-		.readable = space_readable(t->sp, page << t->shift, bytes),
-	};
-	return ret->where <= TC_RETURNED &&
-	       space_mapped(t->sp, ret->start, ret->bytes);
-}
-
-/* Entries inside a large or a free span are left over: go from span to span. */
-static void read_leaf(struct tcmalloc *t, struct words *w, uint64_t high,
-		      vaddr leaf, uint64_t *next, uint64_t *budget)
-{
-	vaddr at;
-	uint64_t addr;
-
-	words_init(w, t->sp, leaf, leaf + leaf_bytes(t->shift), WORDS_BUFFER,
-		   budget);
-	while (words_next(w, &at, &addr)) {
-		uint64_t page = high << tc_leaf_bits(t->shift) |
-			(at - leaf) / 8;
-		struct tc_span span;
-
-		if (page < *next)
-			continue;
-		if (!read_span(t, addr, page, &span)) {
-			t->n_odd++;
-			continue;
-		}
-		MEM_PUSH(t->spans, t->n_spans, t->cap_spans) = span;
-		t->span_bytes[span.where] += span.bytes;
-		*next = page + (span.bytes >> t->shift);
-	}
-}
-
-bool tc_read_spans(struct tcmalloc *t)
-{
-	struct words *roots = mem_alloc(sizeof(*roots));
-	struct words *entries = mem_alloc(sizeof(*entries));
-	/* Each leaf is memory of its own, however many the root names. */
-	uint64_t budget = 64 * MIB + space_bytes(t->sp), next = 0, leaf;
-	vaddr at;
-
-	words_init(roots, t->sp, t->root, t->root + root_bytes(t->shift),
-		   WORDS_BUFFER, &budget);
-	while (words_next(roots, &at, &leaf)) {
-		MEM_PUSH(t->leaves, t->n_leaves, t->cap_leaves) = leaf;
-		read_leaf(t, entries, (at - t->root) / 8, leaf, &next,
-			  &budget);
-	}
-	free(roots);
-	free(entries);
-	return t->n_spans != 0;
 }
