@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "analysis/planes.h"
 #include "analysis/stored.h"
 
 enum {
@@ -100,6 +101,15 @@ static bool is_ours(const struct walk *w, vaddr addr)
 	return (addr / WINDOW) % PATTERN_WORKERS == w->part;
 }
 
+/* Where the next block starts, terabytes away in a damaged heap. */
+static vaddr next_window(const struct heap_extent *x, vaddr at)
+{
+	uint64_t g = planes_next(x, planes_granule(x, at));
+
+	return g == planes_granules(x) ? x->end :
+		round_down(planes_addr(x, g), WINDOW);
+}
+
 static void walk_extent(struct walk *w, const struct heap_extent *x)
 {
 	if (x->kind == EXTENT_MMAPPED && is_ours(w, x->start))
@@ -111,7 +121,7 @@ static void walk_extent(struct walk *w, const struct heap_extent *x)
 
 		if (is_ours(w, from))
 			walk_window(w, from, to);
-		from = to;
+		from = max_u64(to, next_window(x, to));
 	}
 }
 

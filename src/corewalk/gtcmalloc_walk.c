@@ -443,12 +443,14 @@ static void walk_spans(struct walk *w)
 
 	for (size_t i = 0; i < t->n_spans; i++) {
 		const struct gtc_span *s = &t->spans[i];
-		uint64_t size = t->size[s->size_class];
 		size_t n, found = 0;
+		uint64_t size;
 		bool whole;
 
+		/* Where it has none, there may be no such class. */
 		if (w->extent[i] == NO_SPAN || !s->size_class)
 			continue;
+		size = t->size[s->size_class];
 		whole = gtc_span_free(t, s, index, &n);
 		for (size_t k = 0; k < n; k++)
 			found += take(w, s->start + index[k] * size,

@@ -13,7 +13,7 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size)
 
 /*
  * Most inputs are for the one walker only, which is what may hit something
- * new, a few for all that is made of a heap.  All seeds are for both.
+ * new, a few for all that is made of a heap, as are all seeds.
  */
 static void choose(const char *walker, const uint8_t *data, size_t size)
 {
@@ -21,9 +21,13 @@ static void choose(const char *walker, const uint8_t *data, size_t size)
 
 	for (size_t i = 0; i + 8 <= size; i += 8)
 		sum = (sum ^ load_u64(data + i)) * UINT64_C(0x100000001b3);
-	kind = LLVMFuzzerMutate ? sum >> 60 : 0;
+	kind = sum >> 60;
 	just_one = kind && walker ? alloc_by_name(walker) : NULL;
-	how_much = kind > 1 ? JUST_WALK : kind ? ALL_OF_IT : USUAL;
+	how_much = kind > 1 ? JUST_WALK : kind ? USUAL : ALL_OF_IT;
+	if (!LLVMFuzzerMutate) {
+		just_one = NULL;
+		how_much = ALL_OF_IT;
+	}
 }
 
 #endif
