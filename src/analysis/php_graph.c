@@ -78,12 +78,11 @@ void php_graph_init(struct php_graph *g, struct space *sp, struct heap *h,
 
 	*g = (struct php_graph){
 		.sp = sp, .heap = h, .ix = ix, .at = at, .done = 1,
-		.n_slots = 1 << 12, .n_class_slots = 1 << 8,
+		.n_slots = 1 << 12,
 	};
 	g->mine = mem_zalloc(((size_t)ix->n / 64 + 1) * sizeof(*g->mine));
 	g->owner = mem_map(((size_t)ix->n + 1) * sizeof(*g->owner));
 	g->slots = mem_zalloc(g->n_slots * sizeof(*g->slots));
-	g->classes = mem_zalloc(g->n_class_slots * sizeof(*g->classes));
 	MEM_PUSH(g->nodes, g->n, g->cap) = (struct php_node){ 0 };
 	MEM_PUSH(g->off, g->n_off, g->cap_off) = 0;
 	for (size_t i = 0; i < sp->n_segs; i++)
@@ -104,6 +103,7 @@ void php_graph_fini(struct php_graph *g)
 	free(g->dst);
 	free(g->roots);
 	free(g->root_dst);
+	map_fini(&g->by_entry);
 	free(g->classes);
 }
 
@@ -120,16 +120,14 @@ bool php_pay(struct php_graph *g, uint64_t n)
 
 /* ---- nodes and edges ---- */
 
-static size_t hash_addr(vaddr addr, size_t n_slots)
-{
-	return (size_t)((addr >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 20) &
-	       (n_slots - 1);
-}
-
-/* Where the address is, or would be. */
+/*
+ * Where the address is, or would be.  No struct map: that has keys beside its
+ * numbers, 12 bytes instead of 4 for each slot, and nodes can be many.
+ */
 static uint32_t *slot_of(const struct php_graph *g, vaddr addr)
 {
-	size_t i = hash_addr(addr, g->n_slots);
+	size_t i = (addr >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 20 &
+		   (g->n_slots - 1);
 
 	while (g->slots[i] && g->nodes[g->slots[i]].addr != addr)
 		i = (i + 1) & (g->n_slots - 1);
@@ -472,41 +470,20 @@ static void read_class(struct php_graph *g, struct php_class *c)
 	str_fini(&name);
 }
 
-static struct php_class *class_slot(const struct php_graph *g, vaddr entry)
-{
-	size_t i = hash_addr(entry, g->n_class_slots);
-
-	while (g->classes[i].entry && g->classes[i].entry != entry)
-		i = (i + 1) & (g->n_class_slots - 1);
-	return &g->classes[i];
-}
-
-static void grow_classes(struct php_graph *g)
-{
-	struct php_class *old = g->classes;
-	size_t n = g->n_class_slots;
-
-	g->n_class_slots *= 2;
-	g->classes = mem_zalloc(g->n_class_slots * sizeof(*g->classes));
-	for (size_t i = 0; i < n; i++)
-		if (old[i].entry)
-			*class_slot(g, old[i].entry) = old[i];
-	free(old);
-}
-
 const struct php_class *php_class_at(struct php_graph *g, vaddr entry)
 {
 	struct php_class *c;
+	uint32_t *number;
 
 	if (!entry || entry % 8)
 		return NULL;
-	c = class_slot(g, entry);
-	if (!c->entry) {
-		if (++g->n_classes * 2 > g->n_class_slots) {
-			grow_classes(g);
-			c = class_slot(g, entry);
-		}
-		c->entry = entry;
+	number = map_at(&g->by_entry, entry);
+	if (*number) {
+		c = &g->classes[*number - 1];
+	} else {
+		c = &MEM_PUSH(g->classes, g->n_classes, g->cap_classes);
+		*c = (struct php_class){ .entry = entry };
+		*number = (uint32_t)g->n_classes;
 		read_class(g, c);
 	}
 	return c->good ? c : NULL;

@@ -24,6 +24,7 @@
 
 #include "analysis/index.h"
 #include "analysis/php_layout.h"
+#include "base/map.h"
 #include "corewalk/heap.h"
 #include "corewalk/space.h"
 
@@ -114,8 +115,9 @@ struct php_graph {
 	size_t n_roots, cap_roots;
 	uint32_t *root_dst;	/* owned */
 	size_t n_root_dst, cap_root_dst;
-	struct php_class *classes;	/* owned: by hash of entry */
-	size_t n_classes, n_class_slots;
+	struct map by_entry;	/* of classes; its numbers are one more */
+	struct php_class *classes;	/* owned */
+	size_t n_classes, cap_classes;
 	uint32_t from;		/* node whose edges are made; 0: a root */
 	uint32_t done;		/* nodes below have their edges */
 	bool code;		/* follow what nobody counts, too */
