@@ -278,8 +278,12 @@ static bool begin_frame(struct sink *s, struct zero_frame *z,
 
 	while (z->packed && size - *in_pos >= z->packed_size &&
 	       !memcmp(data + *in_pos, z->packed, z->packed_size)) {
-		if (!flush(s, false) || z->size > s->limit - s->pos)
+		if (!flush(s, false))
 			return false;
+		if (z->size > s->limit - s->pos) {
+			s->pos = s->limit;
+			return false;
+		}
 		s->pos += z->size;
 		*in_pos += z->packed_size;
 		progress_step(s->job->progress, *in_pos, s->in_size, 0, NULL);

@@ -472,6 +472,38 @@ TEST(zeros_are_holes_and_nothing_has_a_name)
 	free(core.p);
 }
 
+enum { FRAME = 16 << 20, LIMIT = NOISE + FRAME + FRAME / 2 };
+
+static bool a_limit(const void *head, uint64_t size, bool final,
+		    uint64_t *ret_need, uint64_t *ret_limit, struct err *err)
+{
+	no_size(head, size, final, ret_need, ret_limit, err);
+	*ret_limit = LIMIT;
+	return true;
+}
+
+/* A frame of zeros that came before is skipped: as far as the limit is. */
+TEST(zeros_reach_the_limit)
+{
+	struct unpack_job job = { .name = "x", .size_of = a_limit };
+	struct bytes core = noisy_core(), empty = bytes_new(FRAME);
+	struct bytes packed = by_zstd(core.p, NOISE);
+	struct bytes frame = by_zstd(empty.p, empty.n);
+	struct unpacked got;
+	struct err err;
+
+	for (int i = 0; i < 3; i++)
+		packed = join(packed, frame.p, frame.n);
+	if (CHECK(unpack(&job, packed.p, packed.n, &got, &err))) {
+		CHECK_U64(got.size, LIMIT);
+		close(got.fd);
+	}
+	free(frame.p);
+	free(packed.p);
+	free(empty.p);
+	free(core.p);
+}
+
 TEST(a_folder_that_is_not_there)
 {
 	struct target_options options = { .tmpdir = "/nonexistent/x" };
