@@ -8,6 +8,7 @@
  * have them.  The file is the right one if its inode is: device numbers in
  * maps are not those of stat(2) on btrfs and overlay file systems.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +16,8 @@
 
 #include "base/mem.h"
 #include "corewalk/live.h"
+
+enum { FILL_CHUNK = 1 << 20 };
 
 /* Opens a regular file with that inode; -1. */
 static int open_inode(int dir_fd, const char *path, uint64_t ino)
@@ -69,18 +72,26 @@ static bool fill_range(struct live *lv, const struct live_map *map,
 {
 	uint64_t off = map->off + (from - map->start);
 	uint64_t at = seg->core_off + (from - seg->start);
-	AUTO_FREE uint8_t *buf = NULL;
-	uint64_t n = to - from;
-	ssize_t got;
+	AUTO_FREE uint8_t *bounce = lv->buf_fd < 0 ? NULL :
+		mem_alloc(FILL_CHUNK);
+	uint64_t end = at + (to - from);
 
-	if (fd < 0)
-		return false;
-	if (lv->buf_fd < 0)
-		return pread(fd, lv->buf + at, n, (off_t)off) >= 0;
-	buf = mem_alloc(n);
-	got = pread(fd, buf, n, (off_t)off);
-	return got >= 0 &&
-	       pwrite(lv->buf_fd, buf, (size_t)got, (off_t)at) == got;
+	while (at < end) {
+		size_t want = min_u64(end - at, FILL_CHUNK);
+		uint8_t *dest = bounce ? bounce : lv->buf + at;
+		ssize_t got = pread(fd, dest, want, (off_t)off);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return !got;
+		if (bounce && pwrite(lv->buf_fd, bounce, (size_t)got,
+				     (off_t)at) != got)
+			return false;
+		at += (uint64_t)got;
+		off += (uint64_t)got;
+	}
+	return true;
 }
 
 /* From the first page on that cannot be had, the segment has none. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/swap.h>
 #include <sys/syscall.h>
 
@@ -259,6 +260,16 @@ static void check_zoo_bytes(const struct child *c, struct space *sp)
 	CHECK_U64(word, 0xf11e0000 + 9 * PAGE / 8);
 	CHECK(space_u64(sp, c->words[Z_BEYOND_EOF] + 15 * PAGE, &word));
 	CHECK_U64(word, 0xf11e0000 + 15 * PAGE / 8);
+}
+
+/* Of a file less may come than was asked for; of 2 GB and more it does. */
+ssize_t pread(int fd, void *buf, size_t n, off_t off)
+{
+	struct stat st;
+
+	if (!fstat(fd, &st) && st.st_size)
+		n = min_u64(n, 1000);
+	return syscall(SYS_pread64, fd, buf, n, off);
 }
 
 TEST(zoo_bytes_are_right)
