@@ -124,12 +124,15 @@ void live_chain_look(struct live *lv)
 
 		if (!(map->flags & SEG_X) || !(map->flags & SEG_R))
 			continue;
-		for (k = 0; k < sp->n_pages; k++) {
-			const struct page_run *run = &sp->pages[k];
+		while (k < sp->n_pages && sp->pages[k].start +
+		       sp->pages[k].n * sp->page <= map->start)
+			k++;
+		for (size_t j = k; j < sp->n_pages &&
+		     sp->pages[j].start < map->end; j++) {
+			const struct page_run *run = &sp->pages[j];
 			vaddr end = run->start + run->n * sp->page;
 
-			if (run->flags & PAGE_PRESENT && run->start < map->end
-			    && end > map->start)
+			if (run->flags & PAGE_PRESENT)
 				search_code(lv, max_u64(run->start, map->start),
 					    min_u64(end, map->end), buf,
 					    &budget);
