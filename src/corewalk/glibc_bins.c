@@ -157,6 +157,7 @@ struct stretches {
 	const uint8_t *host;	/* window of the target: [start, end) */
 	vaddr start, end;
 	struct heap_extent *x;	/* of the last member looked at */
+	uint64_t left;		/* members that may still be counted */
 };
 
 /* A word of a chunk, mostly without a lookup; 0 if it cannot be read. */
@@ -320,8 +321,9 @@ static bool lane_step(struct stretches *s, struct lane *l,
 	} else {
 		t->members++;
 		t->last = next;
-		if (is_header(s, next) || t->members > s->a->binned)
+		if (is_header(s, next) || !s->left)
 			return false;
+		s->left--;
 		/* Looked at one round later, when it has arrived. */
 		l->fresh = true;
 	}
@@ -376,7 +378,8 @@ static void set_binned(struct stretches *s, enum block_state state)
 
 static void mark_unsorted(struct glibc *g, struct glibc_arena *a)
 {
-	struct stretches s = { .g = g, .a = a };
+	/* The sums can be forged so that walks meet and go in a circle. */
+	struct stretches s = { .g = g, .a = a, .left = a->binned };
 	vaddr at = stretch_word(&s, a->addr + state_bins(g->state));
 	uint64_t unsorted = 0;
 	enum block_state rare;
