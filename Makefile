@@ -109,7 +109,8 @@ obj/%.o: $(srcdir)/%.c config.mk | $(DEPS)
 	@mkdir -p $(@D)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
-obj/tests/%.o: FLAGS += -I$(srcdir)/tests
+# Most of these run for milliseconds: their compiler is what takes long.
+obj/tests/%.o: FLAGS += -I$(srcdir)/tests $(if $(filter -O2,$(CFLAGS)),-O1)
 # What a walk compares are words, a million an input: to tell libFuzzer of each
 # would cost more than the walk.
 ifneq ($(FUZZ),)

@@ -44,7 +44,7 @@ static void *take(size_t n)
 /* Blocks go from one thread to another. */
 enum { RING = 1024 };
 static void *ring[RING];
-static unsigned rounds = 20000;
+static unsigned rounds = 5000;
 
 static void *swap_blocks(void *arg)
 {

@@ -298,8 +298,8 @@ awk '
 	/^\.Sh/ { ss = "" }
 	/^\.It Cm/ && ss { print (ss == "Document" ? "" : ss ".") $3 }' \
 	"$SRC/man/heapcore-json.5" | sort -u >manual
-documents >all
-ok "a document of each kind" documents
+all_documents() { documents >all; }
+ok "a document of each kind" all_documents
 ok "text that is not UTF-8 is there in hexadecimal" \
 	grep -qx target.command_hex all
 sed '/_hex$/d' all | sort -u >printed

@@ -38,7 +38,7 @@ blind() {
 ok "build" "$SRC/tests/truth/build" dynamic dynamic
 [ -x dynamic ] || finish
 ok "the comparer sees differences" blind
-ok "200,000 live blocks" hold -- dynamic
+ok "60,000 live blocks" hold -- dynamic live=60000
 ok "the same core, no file read" again --no-files
 ok "no file of the target exists" hold_bare live=20000 seed=2
 files=--no-files
@@ -54,10 +54,9 @@ ok "many threads" hold -- dynamic $few threads=12 exited=12 seed=5
 ok "look-alikes" hold -- dynamic $few decoy=2 seed=6
 
 # Damage costs the block that was hit, and a few more where a block's content
-# looks like a chunk: less than 0.01 % of 200,000.  tests/matrix does it with
-# a million.
+# looks like a chunk.  Of how many: one_size.sh and tests/matrix have a million.
 ok "size overwritten" hold --damaged --missed=20 --false=5 -- dynamic \
-	ops=400000 corrupt=size
+	live=60000 corrupt=size
 ok "size overwritten, other arena" hold --damaged --missed=20 --false=5 \
 	-- dynamic $few corrupt=size-thread
 ok "overflow" hold --damaged --missed=20 --false=5 -- dynamic $few \

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 40000, THREADS = 8, ENDED = 3 };
+enum { SLOTS = 16000, THREADS = 8, ENDED = 3, LARGE = 40 };
 
 struct slot {
 	void *block;
@@ -93,7 +93,7 @@ static void fill(struct slot *s, unsigned *state)
 static void *work(void *arg)
 {
 	unsigned me = (unsigned)(uintptr_t)arg, state = seed * 77 + me;
-	unsigned n = large ? 60 : SLOTS / THREADS;
+	unsigned n = large ? LARGE : SLOTS / THREADS;
 
 	for (unsigned i = 0; i < 4 * n; i++)
 		fill(&slots[me][next(&state) % n], &state);
@@ -111,7 +111,7 @@ static void *work(void *arg)
 
 static void one_thread(unsigned keep)
 {
-	unsigned state = seed, n = large ? 60 : SLOTS / THREADS;
+	unsigned state = seed, n = large ? LARGE : SLOTS / THREADS;
 
 	for (unsigned t = 0; t < THREADS; t++)
 		for (unsigned i = 0; i < 2 * n; i++)

@@ -65,7 +65,8 @@ static uint64_t findings(const struct heap *h)
 	return n;
 }
 
-static void fail_each(unsigned shape)
+/* The reads 1, 1 + STEP, ...: of the walk and of the analyses. */
+static void fail_each(unsigned shape, uint64_t step)
 {
 	uint64_t reads, whole, silent = 0;
 	struct image m;
@@ -79,7 +80,7 @@ static void fail_each(unsigned shape)
 	reads = m.sp->reads;
 	heap_fini(&m.heap);
 	CHECK(reads > 1000);
-	for (uint64_t n = 1; n <= reads; n++) {
+	for (uint64_t n = 1; n <= reads; n += step) {
 		bool found;
 
 		m.sp->reads = 0;
@@ -100,10 +101,11 @@ static void fail_each(unsigned shape)
 
 TEST(each_read_fails_64_bits)
 {
-	fail_each(SHAPE_236);
+	fail_each(SHAPE_236, 1);
 }
 
-TEST(each_read_fails_32_bits)
+/* The same code with other offsets. */
+TEST(one_read_of_three_fails_32_bits)
 {
-	fail_each(SHAPE_I386);
+	fail_each(SHAPE_I386, 3);
 }
