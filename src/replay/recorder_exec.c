@@ -41,7 +41,7 @@ enum {
 /* What is to be run: a path, a name to look for, or a descriptor. */
 struct target {
 	const char *path;
-	bool search;
+	bool search, by_fd;
 	int fd;
 };
 
@@ -165,8 +165,8 @@ static int call(const struct target *t, char *const argv[],
 		return (int)syscall(SYS_execve, t->path, argv, envp);
 	if (t->search)
 		return real.execvpe(t->path, argv, envp);
-	return t->path ? real.execve(t->path, argv, envp)
-		       : real.fexecve(t->fd, argv, envp);
+	return t->by_fd ? real.fexecve(t->fd, argv, envp)
+			: real.execve(t->path, argv, envp);
 }
 
 /* What it says it becomes; "" that it did not after all. */
@@ -197,9 +197,10 @@ static int run(const struct target *t, char *const argv[],
 	size_t size = 0;
 	int ret;
 
-	if (!follows())
+	/* The kernel says what is wrong with NULL. */
+	if ((!t->path && !t->by_fd) || !follows())
 		return call(t, argv, envp);
-	note(t->path ? t->path : "a file that is open");
+	note(t->by_fd ? "a file that is open" : t->path);
 	if (!rec.children)
 		ours = make_environment(envp, &size);
 	ret = call(t, argv, ours ? ours : envp);
@@ -240,7 +241,7 @@ int execvpe(const char *file, char *const argv[], char *const envp[])
 
 int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	return run(&(struct target){ .fd = fd }, argv, envp);
+	return run(&(struct target){ .by_fd = true, .fd = fd }, argv, envp);
 }
 
 /*

@@ -4,6 +4,7 @@
  * function of the exec family; then there is one of 22222, and the environment
  * is printed.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,13 @@ static void become(const char *how, char **argv)
 	if (!strcmp(how, "fails")) {
 		execl("/nowhere/at/all", "x", NULL);
 		end(again);
+	}
+	/* No path, where another program is what descriptor 0 leads to. */
+	if (!strcmp(how, "null")) {
+		dup2(open(argv[0], O_RDONLY), 0);
+		if (execve(NULL, again, few) == -1 && errno == EFAULT)
+			end(again);
+		_exit(1);
 	}
 	/* A child becomes it, not this process. */
 	if (!strcmp(how, "vfork")) {

@@ -53,6 +53,7 @@ stays() {
 	is "$(sizes t.trace)" "$2" && is "$(wc -l <err)" 1
 }
 ok "an exec that fails" stays fails '11111 22222 '
+ok "an exec of NULL" stays null '11111 22222 '
 ok "a child of vfork that becomes another" stays vfork '11111 22222 '
 
 # last FILE TRACES PROG...: the last image's is FILE, besides so many others.
