@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "corewalk/debug.h"
 #include "corewalk/elf.h"
 #include "corewalk/inflate.h"
 
@@ -67,12 +68,14 @@ static struct packed *find_sections(const struct elf *elf, size_t *ret_n,
 {
 	struct packed *ret = mem_alloc((elf->shnum + 1) * sizeof(*ret));
 	uint64_t end = round_up(elf->size, CACHE_LINE);
+	uint64_t left = DEBUG_MAX_BYTES;
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < elf->shnum; i++) {
 		if (!read_header(elf, i, &ret[n]) ||
-		    ret[n].size > UINT64_MAX / 2 - end)
+		    ret[n].size > left)
 			continue;
+		left -= ret[n].size;
 		ret[n].to = end;
 		end = round_up(end + ret[n++].size, CACHE_LINE);
 	}

@@ -12,8 +12,9 @@
 /*
  * Appends the unpacked sections to the bytes, which move, and changes section
  * headers to say so.  What is no stream of the size that its header says, or
- * not by zlib, or of a 32-bit file, stays as it is, for libdw to judge.  False
- * if nothing was changed.  The caller has limited the sizes.
+ * not by zlib, or of a 32-bit file, stays as it is, for libdw to judge, and so
+ * does what would make it more than DEBUG_MAX_BYTES.  False if nothing was
+ * changed.
  */
 bool debug_unpack(struct file_bytes *bytes);
 
