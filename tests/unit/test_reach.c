@@ -243,7 +243,7 @@ static void last_word(int n, int junk_every, int padded_every,
 {
 	struct answer a;
 	struct toy t;
-	vaddr b[200], lost;
+	vaddr b[200] = { 0 }, lost;
 
 	toy_init(&t);
 	lost = toy_malloc(&t, 100);
