@@ -20,7 +20,7 @@ COREWALK = elf space pages own module symbol inflate debug_unpack debug lines \
 	gtcmalloc_record gtcmalloc_walk alloc_gtcmalloc \
 	zend_find zend_walk alloc_zend alloc_pymalloc ocaml4 ocaml5 runtime
 ANALYSIS = stored stack backtrace usage residency heat where looked spans fragment release abortmsg fill damage standout advise \
-	profile_rate index roots scan weak edges graph rings mark reach refs dominate retain_share retain_join retain \
+	profile_rate index roots scan weak edges kin graph rings mark reach refs dominate retain_share retain_join retain \
 	pattern dup strings search dup_blocks period tails holder \
 	types text vtable shape content hints fields claim spread typed \
 	census_scan census_name php_shape php_layout php_graph php_find php_frames php_roots php_names php_strings php_arrays php_view php_say \

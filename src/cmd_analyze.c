@@ -419,7 +419,6 @@ static void analyse(struct run *run)
 
 	subject_where(s, &run->progress);
 	spend_budget(run);
-	asked |= run->args.at != NULL;
 	if (asked || (!run->args.blocks &&
 		      run->options.sections &
 		      (1u << SECTION_LEAKS | 1u << SECTION_STRINGS)))

@@ -409,6 +409,7 @@ static void find_types(struct subject *s, const struct index *ix,
 		.cfi = call_frames(s), .hints = s->hints, .progress = p,
 		.wanted = near ? near->blocks : NULL,
 		.n_wanted = near ? near->n : 0,
+		.graph = near && s->input.reach ? &s->graph : NULL,
 	};
 
 	typed_init(&s->typed, &in);
@@ -478,6 +479,25 @@ static void look_near(struct near *near, struct subject *s, vaddr addr)
 			MEM_PUSH(near->blocks, near->n, near->cap) = to.addr;
 }
 
+/* How the block, if it is in use, can be reached, and no more. */
+static void reach_near(struct subject *s, const struct near *near,
+		       struct progress *p)
+{
+	struct block b;
+
+	if (!near->n || !heap_find(&s->heap, near->blocks[0], &b) ||
+	    b.state != BLOCK_USED)
+		return;
+	if (!graph_init_near(&s->graph, s->sp, &s->heap, &s->where,
+			     near->blocks, near->n, p, &s->reach_err)) {
+		s->input.no_reach = s->reach_err.msg;
+		s->input.reach_refused = true;
+		return;
+	}
+	reach_init(&s->reach, &s->graph, &s->heap, p);
+	s->input.reach = &s->reach;
+}
+
 static uint64_t *pick_near(const struct near *near, const struct index *ix)
 {
 	uint64_t *ret = mem_zalloc((ix->n / 64 + 1) * sizeof(*ret));
@@ -504,13 +524,17 @@ void subject_census_near(struct subject *s, vaddr addr, struct progress *p)
 	struct census_input in;
 	struct near near;
 
-	if (!s->input.heap_found || !census_ready(s, &in, p))
+	if (!s->input.heap_found)
 		return;
 	look_near(&near, s, addr);
-	if (near.n)
-		find_types(s, in.ix, &near, p);
-	in.typed = &s->typed;
-	census_of(s, &in, pick_near(&near, in.ix));
+	if (!s->input.reach && !s->input.reach_refused)
+		reach_near(s, &near, p);
+	if (census_ready(s, &in, p)) {
+		if (near.n)
+			find_types(s, in.ix, &near, p);
+		in.typed = &s->typed;
+		census_of(s, &in, pick_near(&near, in.ix));
+	}
 	free(near.blocks);
 }
 

@@ -123,7 +123,10 @@ void subject_reach(struct subject *s, bool asked, struct progress *p);
  * being asked as above.
  */
 void subject_census(struct subject *s, bool asked, struct progress *p);
-/* Of the block at an address and of those that it points to, alone. */
+/*
+ * Of the block at an address and of those that it points to, alone; and how
+ * it can be reached, if subject_reach() did not look.
+ */
 void subject_census_near(struct subject *s, vaddr addr, struct progress *p);
 /*
  * Of the accumulations and some of what they hold, alone, unless more has been

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
+#include "analysis/kin.h"
 #include "analysis/spread_in.h"
 #include "analysis/vtable.h"
 
@@ -277,7 +278,7 @@ bool claim(struct spread *s, const struct claim *c)
 {
 	struct place p = { .number = index_find(s->ix, c->value) };
 
-	if (!p.number)
+	if (!p.number || (s->only && !kin_has(s->only, p.number)))
 		return false;
 	p.start = index_start(s->ix, c->value);
 	p.usable = index_end(s->ix, c->value) - p.start;

@@ -6,6 +6,7 @@
 #endif
 #include <string.h>
 
+#include "analysis/kin.h"
 #include "analysis/scan.h"
 #include "base/mem.h"
 
@@ -225,6 +226,20 @@ static void add(struct edges *e, const struct edges_piece *p, uint64_t at,
 
 /* ---- the pass ---- */
 
+/* Leaves those that may lead to one of few blocks. */
+static size_t keep_hits(const struct kin *only, struct scan_hits *hits,
+			size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		hits->pos[kept] = hits->pos[i];
+		hits->off[kept] = hits->off[i];
+		kept += kin_may_have(only, hits->off[i]);
+	}
+	return kept;
+}
+
 /*
  * The index lines of all hits are on their way before the first is needed,
  * and so are those of the bits that say which blocks are in use.
@@ -248,7 +263,8 @@ static void add_hits(struct edges *e, const struct edges_piece *p,
 	}
 	for (size_t i = 0; i < n; i++)
 		if (index_used(ix, to[i]) &&
-		    !index_own_word(ix, hits->off[i]))
+		    !index_own_word(ix, hits->off[i]) &&
+		    (!e->only || kin_has(e->only, to[i])))
 			add(e, p, at + hits->pos[i] * (uint64_t)p->word,
 			    to[i], hits->off[i]);
 }
@@ -312,6 +328,8 @@ static void scan_window(struct edges *e, const struct edges_piece *p,
 		size_t n_hits = scan_words(p->bytes + at, n, p->word,
 					   e->ix->base, e->ix->span, &hits);
 
+		if (e->only)
+			n_hits = keep_hits(e->only, &hits, n_hits);
 		add_hits(e, p, at, &hits, n_hits);
 	}
 }

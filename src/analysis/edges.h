@@ -29,6 +29,8 @@ struct edges_vector {
 	struct weak_vector vector;
 };
 
+struct kin;
+
 struct edges {
 	/* Given: nodes in [first, end) lie in these pieces. */
 	const struct index *ix;
@@ -40,6 +42,7 @@ struct edges {
 	uint32_t *off;		/* of all nodes; ours get filled */
 	uint64_t max_edges;
 	const struct weak_census *classes;	/* of all; for edges_run() */
+	const struct kin *only;	/* blocks that edges may lead to; NULL: all */
 	unsigned one_in;	/* count the blocks of one window in so many */
 
 	/* The result; what is owned is freed by edges_fini(). */

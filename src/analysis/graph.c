@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/edges.h"
+#include "analysis/kin.h"
 #include "analysis/scan.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
@@ -18,6 +19,8 @@ enum {
 	THREAD_MIN = 4 << 20,
 	/* A hole of a sparse file that is worth going round. */
 	HOLE_MIN = 64 << 10,
+	/* More that lead to a block: all edges at once are cheaper. */
+	KIN_MAX = 1 << 18,
 	/* About so many are enough to say what blocks are like. */
 	CENSUS_BYTES = 128 << 20,
 };
@@ -228,6 +231,7 @@ static void add_job(struct builder *b, size_t first, size_t end,
 	job->n_heap = b->n_pieces - b->n_roots;
 	job->first = first_node;
 	job->end = end_node;
+	job->only = b->g->kin;
 	job->off = b->g->off;
 	job->max_edges = min_u64(bytes / 4 / JOBS, UINT32_MAX / JOBS);
 }
@@ -269,7 +273,9 @@ static void take_census(struct builder *b)
 		b->jobs[i].one_in = (unsigned)(b->bytes / CENSUS_BYTES) + 1;
 		b->jobs[i].classes = all;
 	}
-	run(b, edges_count);
+	/* Words of roots are never slack. */
+	if (b->g->extent != GRAPH_STEP)
+		run(b, edges_count);
 	if (b->n_jobs == 2)
 		weak_census_add(all, &b->jobs[1].census);
 	weak_census_done(all);
@@ -493,12 +499,12 @@ static bool prepare(struct graph *g, const struct heap *h,
 	return true;
 }
 
-static bool build(struct builder *b, struct err *err)
+/* From pieces to edges. */
+static bool find_edges(struct builder *b, struct err *err)
 {
 	bool ok = true;
 
-	add_heaps(b);
-	add_roots(b);
+	b->n_jobs = 0;
 	split(b);
 	take_census(b);
 	run(b, edges_run);
@@ -513,8 +519,28 @@ static bool build(struct builder *b, struct err *err)
 	}
 	for (size_t i = 0; i < b->n_jobs; i++)
 		edges_fini(&b->jobs[i]);
+	return ok;
+}
+
+static void add_pieces(struct builder *b)
+{
+	add_heaps(b);
+	add_roots(b);
+}
+
+static bool build(struct builder *b, struct err *err)
+{
+	bool ok;
+
+	add_pieces(b);
+	ok = find_edges(b, err);
 	free(b->pieces);
 	return ok;
+}
+
+static uint64_t budget(uint64_t max_bytes)
+{
+	return max_bytes ? max_bytes : half_of_memory();
 }
 
 bool graph_init(struct graph *g, struct space *sp, const struct heap *h,
@@ -523,7 +549,7 @@ bool graph_init(struct graph *g, struct space *sp, const struct heap *h,
 {
 	struct builder b = { .g = g, .h = h };
 
-	b.max_bytes = max_bytes ? max_bytes : half_of_memory();
+	b.max_bytes = budget(max_bytes);
 	*g = (struct graph){ .sp = sp };
 	progress_phase(progress, "looking for references");
 	if (prepare(g, h, w, b.max_bytes, err) && build(&b, err))
@@ -532,12 +558,96 @@ bool graph_init(struct graph *g, struct space *sp, const struct heap *h,
 	return false;
 }
 
+/* ---- for few blocks ---- */
+
+static void no_kin(struct graph *g)
+{
+	if (!g->kin)
+		return;
+	kin_fini(g->kin);
+	free(g->kin);
+	g->kin = NULL;
+}
+
+/* A set of the few. */
+static void set_kin(struct graph *g, const vaddr *few, size_t n_few)
+{
+	no_kin(g);
+	g->kin = mem_alloc(sizeof(*g->kin));
+	kin_init(g->kin, &g->ix);
+	for (size_t i = 0; i < n_few; i++)
+		kin_add(g->kin, index_find(&g->ix, few[i]));
+}
+
+/* Then no way is shorter. */
+static bool root_refers(const struct graph *g, uint32_t block)
+{
+	for (size_t i = 0; i < g->roots.n; i++) {
+		uint32_t node = graph_root_node(g, i);
+
+		if (g->roots.items[i].kind == ROOT_STALE)
+			continue;
+		for (uint32_t e = g->off[node]; e < g->off[node + 1]; e++)
+			if (g->dst[e] == block)
+				return true;
+	}
+	return false;
+}
+
+static void drop_edges(struct graph *g)
+{
+	mem_unmap(g->dst, g->dst_bytes);
+	g->dst = NULL;
+	g->n_edges = 0;
+}
+
+static bool build_near(struct builder *b, const vaddr *few, size_t n_few,
+		       struct err *err)
+{
+	struct graph *g = b->g;
+
+	set_kin(g, few, n_few);
+	g->extent = GRAPH_STEP;
+	if (!find_edges(b, err))
+		return false;
+	if (root_refers(g, index_find(&g->ix, few[0])))
+		return true;
+	drop_edges(g);
+	g->extent = GRAPH_KIN;
+	if (!kin_close(g->kin, b->pieces, b->n_pieces, KIN_MAX)) {
+		no_kin(g);
+		g->extent = GRAPH_WHOLE;
+	}
+	return find_edges(b, err);
+}
+
+bool graph_init_near(struct graph *g, struct space *sp, const struct heap *h,
+		     const struct where *w, const vaddr *few, size_t n_few,
+		     struct progress *progress, struct err *err)
+{
+	struct builder b = { .g = g, .h = h, .max_bytes = budget(0) };
+	bool ok;
+
+	*g = (struct graph){ .sp = sp };
+	progress_phase(progress, "looking for references");
+	ok = prepare(g, h, w, b.max_bytes, err);
+	if (ok) {
+		add_pieces(&b);
+		ok = build_near(&b, few, n_few, err);
+		free(b.pieces);
+	}
+	if (!ok)
+		graph_fini(g);
+	return ok;
+}
+
 void graph_fini(struct graph *g)
 {
 	if (g->off)
 		mem_unmap(g->off, g->off_bytes);
 	if (g->dst)
 		mem_unmap(g->dst, g->dst_bytes);
+	no_kin(g);
 	roots_fini(&g->roots);
 	index_fini(&g->ix);
 	*g = (struct graph){ 0 };

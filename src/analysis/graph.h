@@ -36,6 +36,13 @@ struct graph {
 	uint32_t *dst;		/* owned; numbers with GRAPH_WEAK, SPARE */
 	uint32_t n_edges;
 	size_t off_bytes, dst_bytes;
+	/* Of a graph for few blocks: */
+	enum {
+		GRAPH_WHOLE,
+		GRAPH_KIN,	/* edges to them and to all that leads there */
+		GRAPH_STEP,	/* edges to them; a root refers to the first */
+	} extent;
+	struct kin *kin;	/* owned; what edges lead to; NULL: whole */
 };
 
 /*
@@ -45,6 +52,13 @@ struct graph {
 bool graph_init(struct graph *g, struct space *sp, const struct heap *h,
 		const struct where *w, uint64_t max_bytes,
 		struct progress *progress, struct err *err) MUST_CHECK;
+/*
+ * The same for the question how a block, the first of few, can be reached and
+ * what all of them are; if that is no less work it becomes the whole graph.
+ */
+bool graph_init_near(struct graph *g, struct space *sp, const struct heap *h,
+		     const struct where *w, const vaddr *few, size_t n_few,
+		     struct progress *progress, struct err *err) MUST_CHECK;
 void graph_fini(struct graph *g);
 
 static inline uint32_t graph_root_node(const struct graph *g, size_t root)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/kin.h"
 #include "analysis/mark.h"
 #include "analysis/rings.h"
 #include "base/mem.h"
@@ -328,6 +329,13 @@ void reach_group_types(struct reach *r, struct heap *h,
 	make_groups(r, h, types);
 }
 
+/* Of blocks that are not asked about nothing is known: they are not lost. */
+static void add_strangers(struct reach *r)
+{
+	for (uint32_t w = 0; w <= r->g->ix.n / 64; w++)
+		r->live[w] |= ~r->g->kin->bits[w];
+}
+
 void reach_init(struct reach *r, const struct graph *g, struct heap *h,
 		struct progress *progress)
 {
@@ -339,11 +347,14 @@ void reach_init(struct reach *r, const struct graph *g, struct heap *h,
 	r->seed = mem_map(r->node_bytes);
 	r->holder = mem_map(r->node_bytes);
 	mark_all(r);
+	if (g->kin)
+		add_strangers(r);
 	rings_find(&rings, g, r->live, r->possible);
 	r->indirect = rings.indirect;
 	r->cycle = rings.cycle;
 	r->n_cycles = rings.n_cycles;
-	make_groups(r, h, NULL);
+	if (!g->kin)
+		make_groups(r, h, NULL);
 }
 
 void reach_fini(struct reach *r)

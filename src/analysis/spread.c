@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/spread.h"
 
+#include "analysis/kin.h"
 #include "analysis/spread_in.h"
 #include "base/mem.h"
 
@@ -188,7 +189,7 @@ static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
 	if (off >= s->ix->span)
 		return;
 	unit = s->ix->units[off >> INDEX_UNIT_SHIFT];
-	if (!unit)
+	if (!unit || (s->only && !kin_may_have(s->only, off)))
 		return;
 	if ((int32_t)unit > 0)
 		__builtin_prefetch(index_word_at(s->ix, unit, off));
@@ -455,6 +456,26 @@ bool spread_settled(const struct spread *s, vaddr addr)
 	return !block || s->blocks[block].fit >= FIT_EXACT;
 }
 
+bool spread_waits(const struct spread *s, uint32_t block)
+{
+	for (size_t i = 0; i < s->n_pending; i++) {
+		const struct pending *p =
+			&s->pending[(s->first_pending + i) % PENDING];
+		uint32_t in = index_find(s->ix, p->addr);
+
+		if (!in || in == block)
+			return true;
+	}
+	for (size_t i = 0; i < s->n_queue; i++) {
+		uint32_t in = index_find(s->ix, s->queue[(s->head + i) &
+						(s->cap_queue - 1)].addr);
+
+		if (!in || in == block)
+			return true;
+	}
+	return false;
+}
+
 void spread_run(struct spread *s)
 {
 	while ((s->n_queue || s->n_pending) && s->steps >= s->pause) {
@@ -500,11 +521,34 @@ static void claim_object(struct spread *s, vaddr addr, uint64_t usable)
 				  .known = TYPE_DWARF });
 }
 
+void spread_object(struct spread *s, vaddr addr)
+{
+	if (index_find(s->ix, addr))
+		claim_object(s, addr, index_end(s->ix, addr) - addr);
+}
+
+/* Only the few that may get types. */
+static void claim_few(struct spread *s)
+{
+	for (uint32_t w = 0; w <= s->ix->n / 64; w++)
+		for (uint64_t b = s->only->bits[w]; b; b &= b - 1) {
+			spread_object(s, index_addr(s->ix, w * 64 + (uint32_t)
+						    __builtin_ctzll(b)));
+			if (s->n_queue > QUEUE_MIN)
+				spread_run(s);
+		}
+	spread_run(s);
+}
+
 void spread_objects(struct spread *s, const struct heap *h)
 {
 	struct heap_iter it;
 	struct block b;
 
+	if (s->only) {
+		claim_few(s);
+		return;
+	}
 	heap_iter_init(&it, h);
 	while (heap_iter_next(&it, &b)) {
 		if (b.state == BLOCK_USED)

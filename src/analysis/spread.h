@@ -65,6 +65,7 @@ struct region {
 };
 enum { REGION_MAX = (1 << 28) - 1 };
 
+struct kin;
 struct pending;
 
 struct spread {
@@ -73,6 +74,7 @@ struct spread {
 	struct symbols *symbols;
 	struct dwarf_types *t;
 	const struct hints *hints;	/* or NULL */
+	const struct kin *only;	/* blocks that get types; NULL: all */
 	struct fields fields;
 
 	struct spread_block *blocks;	/* owned; by number of the index */
@@ -101,8 +103,12 @@ void spread_pointer(struct spread *s, uint64_t value, uint32_t type);
 void spread_objects(struct spread *s, const struct heap *h);
 /* Until nothing is left to be followed, or up to a pause. */
 void spread_run(struct spread *s);
+/* What the block at addr is if it begins with a vtable. */
+void spread_object(struct spread *s, vaddr addr);
 /* Can nothing change what the block at addr is taken for? */
 bool spread_settled(const struct spread *s, vaddr addr);
+/* Is a variable, or a part of the block of this number, still to be read? */
+bool spread_waits(const struct spread *s, uint32_t block);
 
 /* Adds the name of what a block is, to be shown. */
 void spread_name(struct spread *s, uint32_t type, struct str *ret);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/census.h"
+#include "analysis/kin.h"
 #include "base/mem.h"
 
 enum {
@@ -155,11 +156,44 @@ static void note_all(struct typed *ty, const struct typed_input *in)
 			"allows, and no longer"));
 }
 
+/*
+ * Does a block that says something of block, by edge e of a graph for few, have
+ * still more to say?  Variables have all been read unless they wait.
+ */
+static bool may_claim(const struct typed *ty, const struct graph *g,
+		      uint32_t e)
+{
+	uint32_t node = (uint32_t)BISECT(mid, 0, (size_t)g->n_nodes + 1,
+					 g->off[mid] <= e) - 1;
+
+	return spread_waits(&ty->spread, node) ||
+	       (!graph_is_root(g, node) &&
+		ty->spread.blocks[node].fit < FIT_EXACT);
+}
+
+/* Is all that points to it settled, and was followed? */
+static bool is_done(const struct typed *ty, const struct graph *g, vaddr addr)
+{
+	enum { MAX_EDGES = 4096 };
+	uint32_t block = index_find(ty->spread.ix, addr);
+
+	if (spread_settled(&ty->spread, addr))
+		return true;
+	if (!g || g->extent != GRAPH_STEP || g->n_edges > MAX_EDGES)
+		return false;
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		if ((g->dst[e] & GRAPH_NODE) == block && may_claim(ty, g, e))
+			return false;
+	return true;
+}
+
 /* Few blocks may be far from all else, and be settled all the same. */
 static bool is_enough(const struct typed *ty, const struct typed_input *in)
 {
+	const struct graph *g = in->hints ? NULL : in->graph;
+
 	for (size_t i = 0; i < in->n_wanted; i++)
-		if (!spread_settled(&ty->spread, in->wanted[i]))
+		if (!is_done(ty, g, in->wanted[i]))
 			return false;
 	return in->wanted != NULL;
 }
@@ -172,12 +206,15 @@ static void follow(struct typed *ty, const struct typed_input *in)
 	add_globals(ty);
 	add_thread_locals(ty, in);
 	add_locals(ty, in);
-	if (in->wanted) {
+	if (in->wanted && !s->only) {
 		s->pause = s->steps - min_u64(s->steps, NEAR_STEPS);
 		spread_run(s);
 		s->pause = 0;
-		if (is_enough(ty, in))
+		if (is_enough(ty, in)) {
+			for (size_t i = 0; i < in->n_wanted; i++)
+				spread_object(s, in->wanted[i]);
 			return;
+		}
 	}
 	spread_run(s);
 	spread_objects(s, in->heap);
@@ -198,6 +235,9 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 		hints_resolve(in->hints, &ty->t);
 	spread_init(&ty->spread, in->sp, in->ix, in->symbols, &ty->t,
 		    in->hints);
+	/* A hint's pointer may lead beside the block that it is about. */
+	if (in->graph && in->graph->extent == GRAPH_KIN && !in->hints)
+		ty->spread.only = in->graph->kin;
 	follow(ty, in);
 	note_all(ty, in);
 }
@@ -243,8 +283,13 @@ void typed_name(struct types *types, const struct census_input *in)
 
 	if (!ty || !ty->any)
 		return;
-	for (uint32_t i = 1; i < types->n_blocks; i++)
-		if (ty->spread.blocks[i].fit)
+	for (uint32_t i = 1; i < types->n_blocks; i++) {
+		/* Where few are asked about, most words of bits are empty. */
+		if (!(i & 63) && ty->spread.only &&
+		    !ty->spread.only->bits[i >> 6])
+			i += 63;
+		else if (ty->spread.blocks[i].fit)
 			types_set(types, i, number_of(ty, types, &numbers, i));
+	}
 	map_fini(&numbers);
 }

@@ -10,6 +10,7 @@
 #ifndef ANALYSIS_TYPED_H
 #define ANALYSIS_TYPED_H
 
+#include "analysis/graph.h"
 #include "analysis/hints.h"
 #include "analysis/index.h"
 #include "analysis/spread.h"
@@ -29,6 +30,7 @@ struct typed_input {
 	struct debug *debug;
 	struct cfi *cfi;
 	struct hints *hints;		/* or NULL; resolved here */
+	const struct graph *graph;	/* or NULL; for few blocks: of them */
 	const vaddr *wanted;		/* blocks; NULL: all */
 	size_t n_wanted;
 	struct progress *progress;	/* or NULL */
