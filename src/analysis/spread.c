@@ -458,6 +458,10 @@ bool spread_settled(const struct spread *s, vaddr addr)
 
 bool spread_waits(const struct spread *s, uint32_t block)
 {
+	enum { MAX_LOOKED = 4096 };
+
+	if (s->n_queue > MAX_LOOKED)
+		return true;
 	for (size_t i = 0; i < s->n_pending; i++) {
 		const struct pending *p =
 			&s->pending[(s->first_pending + i) % PENDING];

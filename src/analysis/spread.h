@@ -107,7 +107,10 @@ void spread_run(struct spread *s);
 void spread_object(struct spread *s, vaddr addr);
 /* Can nothing change what the block at addr is taken for? */
 bool spread_settled(const struct spread *s, vaddr addr);
-/* Is a variable, or a part of the block of this number, still to be read? */
+/*
+ * Is a variable, or a part of the block of this number, still to be read?  Yes
+ * where too much waits to tell.
+ */
 bool spread_waits(const struct spread *s, uint32_t block);
 
 /* Adds the name of what a block is, to be shown. */

@@ -11,7 +11,7 @@
 enum {
 	MAX_FRAMES = 1024,	/* of a thread */
 	LOCALS_BUDGET = 1 << 26,	/* entries, for all frames */
-	NEAR_STEPS = 1 << 22,	/* fields; then it may be enough */
+	NEAR_STEPS = 1 << 21,	/* fields; then it may be enough */
 };
 
 static void add_modules(struct typed *ty, const struct typed_input *in)
@@ -174,7 +174,7 @@ static bool may_claim(const struct typed *ty, const struct graph *g,
 /* Is all that points to it settled, and was followed? */
 static bool is_done(const struct typed *ty, const struct graph *g, vaddr addr)
 {
-	enum { MAX_EDGES = 4096 };
+	enum { MAX_EDGES = 256 };
 	uint32_t block = index_find(ty->spread.ix, addr);
 
 	if (spread_settled(&ty->spread, addr))
@@ -198,6 +198,24 @@ static bool is_enough(const struct typed *ty, const struct typed_input *in)
 	return in->wanted != NULL;
 }
 
+/* Some steps at a time, until the blocks asked about are settled. */
+static bool near_is_enough(struct typed *ty, const struct typed_input *in)
+{
+	struct spread *s = &ty->spread;
+
+	while (s->steps && (s->n_queue || s->n_pending)) {
+		s->pause = s->steps - min_u64(s->steps, NEAR_STEPS);
+		spread_run(s);
+		if (!is_enough(ty, in))
+			continue;
+		for (size_t i = 0; i < in->n_wanted; i++)
+			spread_object(s, in->wanted[i]);
+		return true;
+	}
+	s->pause = 0;
+	return false;
+}
+
 static void follow(struct typed *ty, const struct typed_input *in)
 {
 	struct spread *s = &ty->spread;
@@ -206,16 +224,8 @@ static void follow(struct typed *ty, const struct typed_input *in)
 	add_globals(ty);
 	add_thread_locals(ty, in);
 	add_locals(ty, in);
-	if (in->wanted && !s->only) {
-		s->pause = s->steps - min_u64(s->steps, NEAR_STEPS);
-		spread_run(s);
-		s->pause = 0;
-		if (is_enough(ty, in)) {
-			for (size_t i = 0; i < in->n_wanted; i++)
-				spread_object(s, in->wanted[i]);
-			return;
-		}
-	}
+	if (in->wanted && !s->only && near_is_enough(ty, in))
+		return;
 	spread_run(s);
 	spread_objects(s, in->heap);
 }
