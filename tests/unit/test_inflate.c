@@ -182,3 +182,32 @@ TEST(mutants)
 	/* Enough of both, or this shows nothing. */
 	CHECK(good > n_mutants / 10 && good < n_mutants * 9 / 10);
 }
+
+/* Bits of a stream, of which a code's first one is its highest. */
+static void put_code(uint8_t *to, unsigned *at, unsigned code, unsigned n)
+{
+	while (n--) {
+		to[*at / 8] |= (uint8_t)((code >> n & 1) << *at % 8);
+		++*at;
+	}
+}
+
+/* A match that begins before the output, where the right bytes are. */
+TEST(too_far_back)
+{
+	uint8_t in[16] = { 0x78, 1 }, out[8] = "...b";
+	uint32_t sum = (uint32_t)adler32_z(1, (const uint8_t *)"abab", 4);
+	unsigned at = 16;
+
+	put_code(in, &at, 1, 1);		/* the last block, */
+	put_code(in, &at, 2, 2);		/* with fixed codes */
+	put_code(in, &at, 0x30 + 'a', 8);
+	put_code(in, &at, 1, 7);		/* 3 bytes, */
+	put_code(in, &at, 1, 5);		/* from 2 before */
+	put_code(in, &at, 0, 7);		/* the end */
+	at = (at + 7) / 8;
+	for (unsigned i = 4; i-- > 0; at++)
+		in[at] = (uint8_t)(sum >> 8 * i);
+	CHECK(!inflate_whole(in, at, out + 4, 4));
+	CHECK_U64(out[4], 'a');
+}
