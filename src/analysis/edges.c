@@ -186,12 +186,40 @@ static bool before_tree(const struct edges *e, const struct weak_word *w)
 	return parent == w->addr + 8;
 }
 
+/* A text in a block ends in a zero. */
+static bool text_ends(const struct edges *e, vaddr end)
+{
+	const uint8_t *byte = heap_bytes(e, end, 1);
+
+	return byte && !*byte;
+}
+
+/* Is the word in the space of a std::string that its text does not fill? */
+static bool in_string(const struct edges *e, const struct weak_word *w)
+{
+	vaddr end;
+
+	return weak_in_string(e->ix, w, &end) && (!end || text_ends(e, end));
+}
+
+/* The word leads to off; behind it is the text's length. */
+static bool has_text(const struct edges *e, const struct weak_word *w,
+		     uint64_t off)
+{
+	uint64_t length;
+
+	if (!weak_string_head(e->ix, w, off))
+		return false;
+	memcpy(&length, w->bytes + 8, 8);
+	return text_ends(e, e->ix->base + off + length);
+}
+
 static void note_heads(struct edges *e, const struct weak_word *w,
 		       uint32_t to, uint64_t off)
 {
 	struct weak_vector vector;
 
-	if (weak_string_head(e->ix, w, off))
+	if (has_text(e, w, off))
 		e->strings[to >> 6] |= UINT64_C(1) << (to & 63);
 	else if (weak_vector_head(e->ix, w, off, &vector))
 		MEM_PUSH(e->vectors, e->n_vectors, e->cap_vectors) =
@@ -211,7 +239,8 @@ static void add(struct edges *e, const struct edges_piece *p, uint64_t at,
 	if (w.after < p->word)
 		return;
 	if (p->word == 8) {
-		if (weak_in_string(e->ix, &w) || before_tree(e, &w))
+		if (!p->fixed &&
+		    (in_string(e, &w) || before_tree(e, &w)))
 			to |= GRAPH_WEAK;
 		else if (index_starts(e->ix, off))
 			note_heads(e, &w, to, off);

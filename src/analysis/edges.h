@@ -15,6 +15,7 @@ struct edges_piece {
 	vaddr start;
 	uint64_t n;
 	uint32_t root;		/* the node; 0: blocks, by address */
+	bool fixed;		/* the data of a module: never used anew */
 	unsigned word;
 };
 

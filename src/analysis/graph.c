@@ -140,11 +140,14 @@ static void add_roots(struct builder *b)
 	for (size_t i = 0; i < g->roots.n; i++) {
 		const struct root *r = &g->roots.items[i];
 		uint32_t node = graph_root_node(g, i);
+		size_t first = b->n_pieces;
 
 		if (r->kind == ROOT_REGISTERS)
 			add_registers(b, &g->sp->threads[r->thread], node);
 		else
 			add_range(b, r->start, r->end, node);
+		for (size_t k = first; k < b->n_pieces; k++)
+			b->pieces[k].fixed = r->kind == ROOT_DATA;
 	}
 }
 

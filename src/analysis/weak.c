@@ -332,10 +332,12 @@ static bool local_text(const uint8_t *text, uint64_t len)
 	return len <= STRING_LOCAL && !text[len];
 }
 
-bool weak_in_string(const struct index *ix, const struct weak_word *w)
+bool weak_in_string(const struct index *ix, const struct weak_word *w,
+		    vaddr *ret_end)
 {
 	const uint8_t *p = w->bytes;
 
+	*ret_end = 0;
 	if (w->before < 16)
 		return false;
 	/* The first word of a short text. */
@@ -352,6 +354,7 @@ bool weak_in_string(const struct index *ix, const struct weak_word *w)
 		return false;
 	uint64_t off = load_u64(p - 24) - ix->base;
 
+	*ret_end = load_u64(p - 24) + load_u64(p - 16);
 	return index_starts(ix, off) &&
 	       index_used(ix, index_number(ix, off)) &&
 	       fits(ix, off, load_u64(p - 8) + 1);

@@ -23,7 +23,14 @@
  * *string*: libstdc++'s std::string is a pointer, a length, and 16 bytes that
  * hold a short text, or the capacity and nothing (bits/basic_string.h, gcc 5
  * to 14).  A short text and what lies behind it are no references, nor is the
- * unused half, nor what lies behind the text in its own block.
+ * unused half, nor what lies behind the text in its own block.  A zero ends a
+ * text in its own block.
+ *
+ * Neither this rule nor the next one holds in the data of a module.  That is
+ * zero at first and no one else's before: what lies in such a place of it is
+ * another structure (an entry of Python's type cache is a version, a name and
+ * a value, and the next one's version and name: a pointer, no length, a small
+ * capacity, a pointer).
  *
  * *tree*: std::map and std::set begin with a word for the comparing function,
  * which has no state as a rule: padding (bits/stl_tree.h, gcc 5 to 14).
@@ -102,8 +109,13 @@ struct weak_word {
 	uint64_t before, after;	/* bytes there are, the word in after */
 };
 
-/* Does the word lie in the space of a std::string and is no reference? */
-bool weak_in_string(const struct index *ix, const struct weak_word *w);
+/*
+ * Does the word lie in the space of a std::string and is no reference?  If the
+ * text has a block of its own *ret_end gets the address of the byte behind it,
+ * which then must be zero; else 0.
+ */
+bool weak_in_string(const struct index *ix, const struct weak_word *w,
+		    vaddr *ret_end);
 
 /*
  * Is it the pointer of a std::string with its text in the block at off, which

@@ -198,6 +198,18 @@ overwritten() {
 		[ $(((before - after) * 1000)) -lt "$before" ]
 }
 
+# What lies beside a small number is not thereby beside a text's length.
+names() {
+	$CC -std=gnu11 -O1 -g -fno-builtin -o names \
+		"$SRC/tests/truth/names.c" &&
+		make_core core "$TMP/names" || return 1
+	analyze blocks.json --json --blocks --leaks \
+		--filter='size>75 size<85 used'
+	grep -c . blocks.json
+	[ "$(grep -c '"leak_grade":"live"' blocks.json)" = 400 ]
+}
+ok "names in a table that looks like texts" names
+
 # containers SUFFIX COMMAND...: of a program without symbols.
 containers() {
 	suffix=$1
