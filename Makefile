@@ -32,7 +32,7 @@ RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_exec recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
 	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_php build_types sample build_sample complete build_find build_members build_words build_at estimate report \
-	saved saved_tables compare compare_build compare_say \
+	saved saved_tables compare compare_arenas compare_build compare_say \
 	frames sites calls profiled build_profile build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
 TUI = screen keys heat undo term view page side draw mouse actions script tui trace trace_plot saved_view
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_export cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \

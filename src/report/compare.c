@@ -651,33 +651,6 @@ static void pair_rows(struct compare *c, enum compare_list list,
 	c->n_pairs[list] = n_pairs;
 }
 
-/* Where the main arena is; 0 if that is not known. */
-static vaddr main_arena(const struct compare_side *side)
-{
-	const struct table *t = &side->list[COMPARE_ARENAS];
-
-	for (size_t i = 0; i < t->n_rows; i++) {
-		const struct cell *c = cell_of(side, COMPARE_ARENAS, i,
-					       ARENAS_NAME);
-
-		if (table_says(t, c, "glibc main"))
-			return cell_of(side, COMPARE_ARENAS, i,
-				       ARENAS_ADDRESS)->u;
-	}
-	return 0;
-}
-
-/*
- * The same process at two times: its C library is where it was, while for
- * each new process the kernel draws another place.
- */
-static bool same_process(const struct compare *c)
-{
-	vaddr addr = main_arena(c->side[0]);
-
-	return addr && addr == main_arena(c->side[1]);
-}
-
 void compare_init(struct compare *c, struct compare_side *old,
 		  struct compare_side *new)
 {
@@ -692,11 +665,12 @@ void compare_init(struct compare *c, struct compare_side *old,
 
 		c->has[i] = old->has[i] && new->has[i] &&
 			    (i != COMPARE_TYPES || same_namers(c));
-		if (i == COMPARE_ARENAS && same_process(c))
+		if (i == COMPARE_ARENAS && compare_same_process(c))
 			keys |= BIT(ARENAS_ADDRESS);
 		if (c->has[i])
 			pair_rows(c, i, keys);
 	}
+	compare_join_arenas(c);
 }
 
 void compare_fini(struct compare *c)

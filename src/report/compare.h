@@ -11,7 +11,9 @@
  *
  * Arenas have the same names in each process and are numbered by their order
  * in a ring to which new ones are added in front.  So those of the same
- * process at two times are paired by address, and only others by name.
+ * process at two times are paired by address.  What is at an address that
+ * the other side does not have, as an allocator's only arena whose table was
+ * moved, is paired by name, if one of each side is left with that name.
  */
 #ifndef REPORT_COMPARE_H
 #define REPORT_COMPARE_H
@@ -138,6 +140,16 @@ struct change compare_where(const struct compare *c, const char *what,
 const struct cell *compare_label(const struct compare *c,
 				 enum compare_list list, size_t pair,
 				 size_t column, const struct table **ret);
+
+/* compare_arenas.c: within the comparison */
+
+/*
+ * The same process at two times: its C library is where it was, while for
+ * each new process the kernel draws another place.
+ */
+bool compare_same_process(const struct compare *c);
+/* Of the pairs with one row, those of one name become one. */
+void compare_join_arenas(struct compare *c);
 
 /* compare_build.c: the report */
 

@@ -705,15 +705,23 @@ static void head_side(struct report *r, const struct compare *c, int side)
 
 static void add_more(struct report *r, const struct compare *c)
 {
-	str_adds(&r->more, "\nMore: heapcore diff --only=classes --rows=20");
+	struct str word[3];	/* options, and the two sides */
+
+	str_init(&word[0]);
+	str_adds(&word[0], "--only=classes --rows=20");
 	for (int i = 0; i < 2; i++) {
-		str_addc(&r->more, ' ');
+		struct str *to = &word[i + 1];
+
+		str_init(to);
 		if (c->side[i]->pid)
-			str_printf(&r->more, "-p %" PRIu32, c->side[i]->pid);
+			str_printf(to, "-p %" PRIu32, c->side[i]->pid);
 		else
-			report_add_word(&r->more, c->side[i]->name);
+			report_add_word(to, c->side[i]->name);
 	}
 	str_addc(&r->more, '\n');
+	report_add_command(&r->more, "More: heapcore diff ", word, 3);
+	for (int i = 0; i < 3; i++)
+		str_fini(&word[i]);
 }
 
 /* What status 3 stands for, but for the notes, which are on stderr. */

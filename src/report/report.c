@@ -458,34 +458,45 @@ static void add_deeper(struct str *s, const struct report_input *in)
 		str_adds(s, "--only=types,leaks");
 }
 
-/* A command that is too long for a line goes on on the next one. */
-static void add_command(struct str *s, const char *first,
-			const struct str *options, const struct str *target)
+void report_add_command(struct str *s, const char *first,
+			const struct str *word, size_t n)
 {
-	size_t n = strlen(first) + options->len + 1 + target->len;
+	size_t at = strlen(first);
 
-	str_printf(s, "%s%s%s%s\n", first, options->text,
-		   n < 80 ? " " : " \\\n        ", target->text);
+	str_adds(s, first);
+	for (size_t i = 0; i < n; i++) {
+		if (i && at + 1 + word[i].len >= (i + 1 < n ? 78 : 80)) {
+			str_adds(s, " \\\n        ");
+			at = 8;
+		} else if (i) {
+			str_addc(s, ' ');
+			at++;
+		}
+		str_add(s, word[i].text, word[i].len);
+		at += word[i].len;
+	}
+	str_addc(s, '\n');
 }
 
 /* The last lines name the next two commands. */
 static void add_more(struct str *s, const struct report_input *in)
 {
-	struct str options, target;
+	struct str word[2];	/* options, and the target */
 
-	str_init(&options);
-	str_init(&target);
+	str_init(&word[0]);
+	str_init(&word[1]);
 	if (is_process(in->sp))
-		str_printf(&target, "-p %" PRIu32, in->sp->pid);
+		str_printf(&word[1], "-p %" PRIu32, in->sp->pid);
 	else
-		report_add_word(&target, in->sp->path);
-	str_adds(&options, "--only=all --rows=20");
-	add_command(s, "\nMore: heapcore analyze ", &options, &target);
-	str_clear(&options);
-	add_deeper(&options, in);
-	add_command(s, "      heapcore analyze ", &options, &target);
-	str_fini(&options);
-	str_fini(&target);
+		report_add_word(&word[1], in->sp->path);
+	str_adds(&word[0], "--only=all --rows=20");
+	str_addc(s, '\n');
+	report_add_command(s, "More: heapcore analyze ", word, 2);
+	str_clear(&word[0]);
+	add_deeper(&word[0], in);
+	report_add_command(s, "      heapcore analyze ", word, 2);
+	str_fini(&word[0]);
+	str_fini(&word[1]);
 }
 
 bool report_build(struct report *r, const struct report_input *in,

@@ -202,6 +202,12 @@ bool report_is_only(const struct report_options *options, unsigned section);
 bool report_finish(struct report *r, struct err *err) MUST_CHECK;
 /* A word for the shell, quoted if it has to be. */
 void report_add_word(struct str *s, const char *word);
+/*
+ * A command and its words; too long for a line, it goes on on the next one.
+ * first ends in a space.
+ */
+void report_add_command(struct str *s, const char *first,
+			const struct str *word, size_t n);
 
 /*
  * Is there exactly one section to show?  What --csv and --sort need, and what

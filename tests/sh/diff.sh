@@ -408,6 +408,22 @@ for doc in cores.doc typed.doc named.doc renamed.doc; do
 done | sort -u >printed
 ok "JSON: each key is in the manual, and the reverse" cmp told printed
 
+# A command that is too long for a line goes on on the next one.
+more() {
+	long=a-directory-with-a-rather-long-name-of-sixty-characters-here
+	mkdir -p "$long"
+	cp small.json "$long/old.json"
+	cp large.json "$long/new.json"
+	diff -q "$long/old.json" "$long/new.json" >out || [ $? = 3 ]
+	sed -n '/^More:/,$p' out >command
+	cat command
+	[ "$(wc -l <command)" -ge 2 ] && ! grep -q '.\{80\}' command &&
+		sed 's/^More: heapcore/set --/' command >command.sh &&
+		[ "$(. ./command.sh && echo "$#: $4 $5")" = \
+		  "5: $long/old.json $long/new.json" ]
+}
+ok "More: with long paths" more
+
 # Names by debug information on one side only would all have changed.
 by_debug() {
 	jq '.types[0].known_by = "dwarf"' typed.json >debug.json
