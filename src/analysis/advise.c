@@ -7,11 +7,13 @@
 
 #include "base/num.h"
 
-static struct standout_advice *add_advice(struct judge *j, const char *rule,
-					  uint64_t bytes)
+static struct standout_advice *add_advice(struct judge *j,
+					  enum standout_rank rank,
+					  const char *rule, uint64_t bytes)
 {
 	struct standout_advice *a = &j->s->advice[j->s->n_advice++];
 
+	a->rank = rank;
 	a->rule = rule;
 	a->bytes = bytes;
 	return a;
@@ -63,7 +65,8 @@ static enum damage_kind kind_of_damage(const struct damage *d)
 
 static void advise_damage(struct judge *j)
 {
-	struct standout_advice *a = add_advice(j, "damage", 0);
+	struct standout_advice *a = add_advice(j, ADVICE_ALONE,
+					       "damage", 0);
 
 	switch (kind_of_damage(j->in->damage)) {
 	case DAMAGE_DOUBLE_FREE:
@@ -95,7 +98,8 @@ static void advise_damage(struct judge *j)
  */
 static void advise_trim(struct judge *j, uint64_t bytes)
 {
-	struct standout_advice *a = add_advice(j, "trim", bytes);
+	struct standout_advice *a = add_advice(j, ADVICE_CERTAIN,
+					       "trim", bytes);
 	const struct space *sp = j->in->sp;
 	char pid[16] = "PID";
 
@@ -114,7 +118,8 @@ static void advise_trim(struct judge *j, uint64_t bytes)
 static void advise_release(struct judge *j, uint64_t bytes)
 {
 	struct release r = largest_release(j);
-	struct standout_advice *a = add_advice(j, "release", bytes);
+	struct standout_advice *a = add_advice(j, ADVICE_CERTAIN,
+					       "release", bytes);
 
 	set_text(&a->text, "%s would give back %s: let the program call it "
 		 "after a peak%s%s%s.", r.call, size(bytes).text,
@@ -132,7 +137,8 @@ static void advise_arenas(struct judge *j, uint64_t bytes)
 	bool trims = j->s->n_advice &&
 		!strcmp(j->s->advice[0].rule, "trim") &&
 		j->thread_trimmable > j->thread_free / 2;
-	struct standout_advice *a = add_advice(j, "arenas", bytes);
+	struct standout_advice *a = add_advice(j, ADVICE_PERHAPS,
+					       "arenas", bytes);
 
 	set_text(&a->text, "MALLOC_ARENA_MAX=2 in the environment of the next "
 		 "run may keep up to %s less, if its threads do not need that "
@@ -162,7 +168,8 @@ static void advise_pinned(struct judge *j, uint64_t bytes)
 {
 	const struct fragment *f = j->in->fragment;
 	const char *other = pinned_in(j);
-	struct standout_advice *a = add_advice(j, "pinned", bytes);
+	struct standout_advice *a = add_advice(j, ADVICE_PERHAPS,
+					       "pinned", bytes);
 	char trim[96] = "", pin[96];
 
 	pin_text(&f->pins[0], pin, sizeof(pin));
@@ -182,7 +189,8 @@ static void advise_pinned(struct judge *j, uint64_t bytes)
 static void advise_elsewhere(struct judge *j)
 {
 	uint64_t bytes = j->in->where->row[WHERE_ANONYMOUS].stored;
-	struct standout_advice *a = add_advice(j, "not-malloc", 0);
+	struct standout_advice *a = add_advice(j, ADVICE_PERHAPS,
+					       "not-malloc", 0);
 	char share[NUM_MAX];
 
 	num_format_share(share, num_share(bytes, j->total));

@@ -140,8 +140,9 @@ static void say_free(struct standout *s, const struct php_request *r)
 
 static void advise_limit(struct standout *s)
 {
-	standout_advise(s, "php-limit", "Raise memory_limit in php.ini, or "
-			"lower what a request needs: see who holds most with "
+	standout_advise(s, ADVICE_FIRST, "php-limit", 0,
+			"Raise memory_limit in php.ini, or lower what a "
+			"request needs: see who holds most with "
 			"--only=php.", "The next chunk beyond it ends the "
 			"request with a fatal error.");
 }
@@ -149,13 +150,15 @@ static void advise_limit(struct standout *s)
 static void advise_garbage(struct standout *s, const struct php_request *r)
 {
 	if (r->collector_found && !r->collector_on)
-		standout_advise(s, "php-garbage", "Set zend.enable_gc, or "
+		standout_advise(s, ADVICE_CERTAIN, "php-garbage",
+				r->lost.bytes, "Set zend.enable_gc, or "
 				"call gc_enable() or gc_collect_cycles().",
 				"Objects that refer to each other are freed "
 				"by the collector of cycles alone, and it is "
 				"off.");
 	else
-		standout_advise(s, "php-garbage", "Call gc_collect_cycles() "
+		standout_advise(s, ADVICE_CERTAIN, "php-garbage",
+				r->lost.bytes, "Call gc_collect_cycles() "
 				"after each job, or break the cycles.",
 				"The collector waits until there are many "
 				"possible roots, however large they are.");
@@ -167,13 +170,15 @@ static void advise_holder(struct standout *s, const struct php_holder_row *h)
 		h->kind == PHP_ROOT_STATIC_VAR || h->kind == PHP_ROOT_GLOBAL;
 
 	if (lasts)
-		standout_advise(s, "php-holder", "Bound what that variable "
+		standout_advise(s, ADVICE_PERHAPS, "php-holder",
+				h->holds, "Bound what that variable "
 				"keeps, or empty it after each job; "
 				"--only=php says what is in it.",
 				"It lives as long as the request, and in a "
 				"worker that does not end, that is for ever.");
 	else
-		standout_advise(s, "php-holder", "Unset that variable when it "
+		standout_advise(s, ADVICE_PERHAPS, "php-holder",
+				h->holds, "Unset that variable when it "
 				"is not needed, or read its data piece by "
 				"piece; --only=php says what is in it.",
 				"It lives until its function returns.");
@@ -193,8 +198,6 @@ static void advise(struct standout *s, const struct php_request *r)
 
 void php_say(struct standout *s, const struct php_view *v)
 {
-	bool damaged = s->n_advice && !strcmp(s->advice[0].rule, "damage");
-
 	/* Of many threads only the largest. */
 	if (!v->n_requests || !v->requests[0].found)
 		return;
@@ -203,6 +206,5 @@ void php_say(struct standout *s, const struct php_view *v)
 	say_garbage(s, &v->requests[0]);
 	say_repeated(s, &v->requests[0]);
 	say_free(s, &v->requests[0]);
-	if (!damaged)
-		advise(s, &v->requests[0]);
+	advise(s, &v->requests[0]);
 }

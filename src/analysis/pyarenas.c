@@ -82,8 +82,9 @@ void pyarenas_say(struct standout *s, const struct heap *h)
 		     " %" PRIu64 " blocks of %s in them keep them from going "
 		     "back to the system.", held, a.fill[PYARENA_NEARLY], a.n,
 		     a.pinning.blocks, used);
-	standout_advise(s, "python-arenas", "Make what lives long before what "
-			"is large and short-lived, or try PYTHONMALLOC=malloc.",
+	standout_advise(s, ADVICE_PERHAPS, "python-arenas", a.held,
+			"Make what lives long before what is large and "
+			"short-lived, or try PYTHONMALLOC=malloc.",
 			"Python cuts objects of up to 512 bytes out of arenas; "
 			"so set, each is a block of malloc, which malloc_trim "
 			"and heapcore record see.");

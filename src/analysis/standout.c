@@ -83,17 +83,33 @@ void standout_drop(struct standout *s, const char *rule)
 	}
 }
 
-void standout_advise(struct standout *s, const char *rule, const char *text,
+static bool goes_before(const struct standout_advice *a,
+			const struct standout_advice *b)
+{
+	return a->rank != b->rank ? a->rank > b->rank : a->bytes > b->bytes;
+}
+
+void standout_advise(struct standout *s, enum standout_rank rank,
+		     const char *rule, uint64_t bytes, const char *text,
 		     const char *reason)
 {
+	struct standout_advice new = {
+		.rank = rank, .rule = rule, .bytes = bytes,
+	};
+	size_t at = s->n_advice;
+
+	while (at && goes_before(&new, &s->advice[at - 1]))
+		at--;
+	if (at == ADVICE_MAX ||
+	    (s->n_advice && s->advice[0].rank == ADVICE_ALONE))
+		return;
 	if (s->n_advice == ADVICE_MAX)
 		free_advice(&s->advice[--s->n_advice]);
-	memmove(s->advice + 1, s->advice, s->n_advice * sizeof(s->advice[0]));
-	s->n_advice++;
-	s->advice[0] = (struct standout_advice){
-		.rule = rule, .text = mem_strdup(text),
-		.reason = mem_strdup(reason),
-	};
+	memmove(&s->advice[at + 1], &s->advice[at],
+		(s->n_advice++ - at) * sizeof(s->advice[0]));
+	new.text = mem_strdup(text);
+	new.reason = mem_strdup(reason);
+	s->advice[at] = new;
 }
 
 void set_text(char **text, const char *fmt, ...)

@@ -7,7 +7,8 @@
  * Where these are not all of the memory it speaks of, it says so.
  *
  * Advice is ranked by what it would give back: what a call certainly does goes
- * before what a change of the program may do, and each by its bytes.
+ * before what a change of the program may do, and each by its bytes.  What
+ * ends the program soon, or has, goes before both.
  *
  * Each sentence belongs to a rule with a threshold.  At most STANDOUT_MAX are
  * kept: damage first, then the most bytes first.  If no rule speaks there is
@@ -30,7 +31,15 @@ struct standout_item {
 	char *text;		/* owned; one or two sentences, one line */
 };
 
+enum standout_rank {
+	ADVICE_PERHAPS,
+	ADVICE_CERTAIN,
+	ADVICE_FIRST,
+	ADVICE_ALONE,
+};
+
 struct standout_advice {
+	enum standout_rank rank;
 	const char *rule;	/* static, stable: "trim", "damage" */
 	uint64_t bytes;		/* it would give back, at most; 0: none */
 	char *text;		/* owned; what to do, in one sentence */
@@ -68,8 +77,12 @@ void standout_add(struct standout *s, const char *rule, uint64_t weight,
 /* Another item has made that of this rule superfluous. */
 void standout_drop(struct standout *s, const char *rule);
 
-/* Advice of other modules goes before what is there; both texts are copied. */
-void standout_advise(struct standout *s, const char *rule, const char *text,
+/*
+ * Advice of other modules takes its place by rank and bytes; with damage there
+ * is none.  Both texts are copied.
+ */
+void standout_advise(struct standout *s, enum standout_rank rank,
+		     const char *rule, uint64_t bytes, const char *text,
 		     const char *reason);
 
 #endif

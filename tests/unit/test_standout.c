@@ -237,6 +237,33 @@ TEST(advice_is_ranked)
 	end(&w);
 }
 
+/* Of other modules too, and none beside damage. */
+TEST(advice_of_others_is_ranked)
+{
+	struct world w;
+
+	give_arenas(&w);
+	w.fragment.total.trimmable.stored = 20 * MIB;
+	w.free_of[3].trimmable.stored = 20 * MIB;
+	finish(&w);
+	standout_advise(&w.s, ADVICE_PERHAPS, "less", 27 * MIB, "x", "y");
+	CHECK_STR(w.s.advice[0].rule, "trim");
+	CHECK_STR(w.s.advice[1].rule, "arenas");
+	standout_advise(&w.s, ADVICE_PERHAPS, "more", 29 * MIB, "x", "y");
+	CHECK_STR(w.s.advice[0].rule, "trim");
+	CHECK_STR(w.s.advice[1].rule, "more");
+	standout_advise(&w.s, ADVICE_FIRST, "first", 0, "x", "y");
+	CHECK_STR(w.s.advice[0].rule, "first");
+	CHECK_STR(w.s.advice[1].rule, "trim");
+	end(&w);
+	w.damage.abort.code = "double-free-tcache";
+	finish(&w);
+	standout_advise(&w.s, ADVICE_FIRST, "first", 0, "x", "y");
+	CHECK_U64(w.s.n_advice, 1);
+	CHECK_STR(w.s.advice[0].rule, "damage");
+	end(&w);
+}
+
 /* A limit that is in force, and arenas that are not glibc's. */
 TEST(no_useless_advice)
 {
