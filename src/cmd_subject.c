@@ -571,7 +571,7 @@ void subject_php(struct subject *s, bool asked, struct progress *p)
 {
 	struct census_input in;
 
-	if (!php_present(&s->heap) ||
+	if (s->input.php || !php_present(&s->heap) ||
 	    (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY))
 		return;
 	if (!census_ready(s, &in, p)) {

@@ -168,6 +168,9 @@ static void want(struct run *run, unsigned sections)
 		subject_backtraces(s, &run->progress);
 	if (WANTS(SECTION_STRINGS) && !s->input.strings && may_compute(run))
 		subject_strings(s, true, &run->progress);
+	if (WANTS(SECTION_PHP) && !s->input.php && php_present(&s->heap) &&
+	    may_compute(run))
+		subject_php(s, true, &run->progress);
 }
 
 static void look_at(struct run *run, vaddr at)
@@ -187,7 +190,7 @@ static unsigned knowledge(void *context)
 		&((const struct run *)context)->subject->input;
 
 	return (in->reach ? 1 : 0) + (in->typed ? 2 : 0) +
-	       (in->strings ? 4 : 0) + 8;
+	       (in->strings ? 4 : 0) + (in->php ? 8 : 0) + 16;
 }
 
 /* What stands out; that leaks are still to be looked for is said last. */
@@ -327,6 +330,7 @@ static bool walk_target(struct run *run, struct err *err)
 	subject_reach(s, false, &run->progress);
 	subject_census(s, false, &run->progress);
 	subject_strings(s, false, &run->progress);
+	subject_php(s, false, &run->progress);
 	subject_analyse(s, false);
 	progress_phase(&run->progress, NULL);
 	/* There is a screen already if it is another look. */

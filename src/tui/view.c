@@ -19,7 +19,7 @@ const struct view core_views[CORE_VIEWS] = {
 	{ "Map", "mappings; Enter draws one",
 	  BIT(SECTION_MAPPINGS) | BIT(SECTION_RESIDENCY) },
 	{ "Retainers", "who keeps the memory alive",
-	  BIT(SECTION_RETAINERS) },
+	  BIT(SECTION_RETAINERS) | BIT(SECTION_PHP) },
 	{ "Threads", "threads and their stacks", BIT(SECTION_THREADS) },
 	{ "Findings", "what is leaked, and what is damaged",
 	  BIT(SECTION_LEAKS) | BIT(SECTION_ABORT) | BIT(SECTION_CULPRITS) |
@@ -43,6 +43,11 @@ static const struct {
 	{ "standout", "rule", "leaked", "Leaks", BIT(SECTION_LEAKS) },
 	{ "standout", "rule", "type", "Types", BIT(SECTION_TYPES) },
 	{ "standout", "rule", "strings", "Strings", BIT(SECTION_STRINGS) },
+	{ "standout", "rule", "php-holder", "PHP", BIT(SECTION_PHP) },
+	{ "standout", "rule", "php-limit", "PHP", BIT(SECTION_PHP) },
+	{ "standout", "rule", "php-garbage", "PHP", BIT(SECTION_PHP) },
+	{ "standout", "rule", "php-strings", "PHP", BIT(SECTION_PHP) },
+	{ "standout", "rule", "php-free", "PHP", BIT(SECTION_PHP) },
 	{ "standout", "rule", "abort", "Findings", BIT(SECTION_ABORT) |
 	  BIT(SECTION_CULPRITS) | BIT(SECTION_FINDINGS) },
 	{ "standout", "rule", "damage", "Findings", BIT(SECTION_CULPRITS) |

@@ -135,7 +135,18 @@ cache() {
 	return 1
 }
 cp report.json held.json
+# browsed: the browser says the same, and Enter there leads to PHP's tables.
+browsed() {
+	printf '<Tab><Enter>\n:screen it\n' >keys
+	"$HEAPCORE" tui -q --size=80x40 --script=keys core >screen || return 1
+	printf '6<Tab><Tab>\n:screen it\n' >keys
+	"$HEAPCORE" tui -q --size=80x40 --script=keys core >view || return 1
+	cat screen view
+	grep -q '^   static Repository::$cache ' screen &&
+		grep -q '^   static Repository::$cache ' view
+}
 ok "a static array that grows is what stands out" cache
+ok "and what the browser leads to" browsed
 cp held.json report.json
 
 # The same program with more in its cache: that is what grew.
