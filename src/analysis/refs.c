@@ -39,10 +39,12 @@ enum type_known refs_class(struct refs_names *n, vaddr vtable, struct str *ret)
 	return known;
 }
 
+/* The program goes by the name that it was started by. */
 static void add_module(struct refs_names *n, const struct module *m,
 		       struct str *ret)
 {
-	const char *name = module_name(n->sp, m);
+	const char *name = m == space_module(n->sp, n->sp->at_phdr) ?
+		n->sp->program : module_name(n->sp, m);
 
 	str_add_escaped(ret, name, strlen(name));
 }
