@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <string.h>
 #include <term.h>
 #include <termios.h>
@@ -31,13 +32,16 @@ static const struct {
 };
 
 /* The state of the terminal: what is to be put back. */
-static struct termios saved_modes;
-static char goodbye[512];
-static size_t goodbye_len;
-static volatile sig_atomic_t is_open, is_busy, interrupted;
+static struct state {
+	struct termios modes;
+	char goodbye[512];
+	size_t goodbye_len;
+	volatile sig_atomic_t is_open, mouse_on;
+} own_state, *state = &own_state;
+
+static volatile sig_atomic_t is_busy, interrupted;
 /* What curses sends to have clicks sent is not in terminfo everywhere. */
 static const char mouse_off[] = "\33[?1000l\33[?1006l";
-static volatile sig_atomic_t mouse_on;
 static SCREEN *curses;
 static bool has_color;
 
@@ -49,13 +53,29 @@ static const int deadly[] = {
 /* Only functions that a handler may call. */
 static void restore(void)
 {
-	if (!is_open)
+	if (!state->is_open)
 		return;
-	is_open = 0;
-	if (mouse_on)
+	state->is_open = 0;
+	if (state->mouse_on)
 		(void)!write(STDOUT_FILENO, mouse_off, sizeof(mouse_off) - 1);
-	(void)!write(STDOUT_FILENO, goodbye, goodbye_len);
-	tcsetattr(STDIN_FILENO, TCSANOW, &saved_modes);
+	(void)!write(STDOUT_FILENO, state->goodbye, state->goodbye_len);
+	tcsetattr(STDIN_FILENO, TCSANOW, &state->modes);
+}
+
+void term_share(void)
+{
+	struct state *all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (all != MAP_FAILED)
+		state = all;
+}
+
+void term_restore(void)
+{
+	/* A shell that has the terminal has put it back. */
+	if (tcgetpgrp(STDIN_FILENO) == getpgrp())
+		restore();
 }
 
 static void on_deadly(int sig)
@@ -84,8 +104,8 @@ static void catch(int sig, void (*handler)(int))
 /* What leaves the mode of full screens, as plain bytes. */
 static int add_byte(int c)
 {
-	if (goodbye_len < sizeof(goodbye))
-		goodbye[goodbye_len++] = (char)c;
+	if (state->goodbye_len < sizeof(state->goodbye))
+		state->goodbye[state->goodbye_len++] = (char)c;
 	return c;
 }
 
@@ -96,7 +116,7 @@ static void prepare_goodbye(void)
 		exit_ca_mode,
 	};
 
-	goodbye_len = 0;
+	state->goodbye_len = 0;
 	for (size_t i = 0; i < countof(parts); i++)
 		if (parts[i])
 			tputs(parts[i], 1, add_byte);
@@ -150,7 +170,7 @@ static void set_colors(bool color)
 
 bool term_open(bool color, struct err *err)
 {
-	if (tcgetattr(STDIN_FILENO, &saved_modes))
+	if (tcgetattr(STDIN_FILENO, &state->modes))
 		return err_system(err, "terminal");
 	/* LINES and COLUMNS of a shell are of another moment. */
 	use_tioctl(TRUE);
@@ -162,7 +182,7 @@ bool term_open(bool color, struct err *err)
 			       "up");
 	}
 	prepare_goodbye();
-	is_open = 1;
+	state->is_open = 1;
 	atexit(restore);
 	for (size_t i = 0; i < countof(deadly); i++)
 		catch(deadly[i], on_deadly);
@@ -238,10 +258,10 @@ bool term_mouse(bool on)
 	/* Each press at once: what is a double click is found here. */
 	mouseinterval(0);
 	if (on)
-		mouse_on = 1;
+		state->mouse_on = 1;
 	if (mousemask(on ? wanted : 0, NULL) && on)
 		return true;
-	mouse_on = 0;
+	state->mouse_on = 0;
 	return !on;
 }
 

@@ -18,6 +18,11 @@ bool term_check(struct err *err) MUST_CHECK;
 bool term_open(bool color, struct err *err) MUST_CHECK;
 void term_close(void);
 
+/* Before a fork: what is to be put back is then known to both processes. */
+void term_share(void);
+/* The terminal as it was, if a process that had it open could not do so. */
+void term_restore(void);
+
 void term_size(int *ret_w, int *ret_h);
 /* all: as if nothing were there yet. */
 void term_show(const struct screen *s, bool utf8, bool all);

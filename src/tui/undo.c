@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tui/term.h"
+
 /* No status of heapcore's. */
 enum { CANCELLED = 77 };
 
@@ -76,9 +78,10 @@ static void pass_on_interrupt(int sig, siginfo_t *info, void *context)
 		pass_on(sig);
 }
 
-/* The terminal is as the child left it. */
+/* Nothing but SIGKILL keeps the child from leaving the terminal as it was. */
 static void end_as(int status)
 {
+	term_restore();
 	if (!WIFSIGNALED(status))
 		_exit(WEXITSTATUS(status));
 	signal(WTERMSIG(status), SIG_DFL);
@@ -169,6 +172,7 @@ void undo_begin(void)
 	if (both == MAP_FAILED)
 		return;
 	shared = both;
+	term_share();
 	shared->supervisor = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigfillset(&all);

@@ -108,6 +108,25 @@ ok "aborted" killed_by ABRT 134
 ok "a fault" killed_by SEGV 139
 ok "quit" killed_by QUIT 131
 ok "interrupted" killed_by INT 0
+# inner: the browser itself, child being who waits for it.
+children_of() {
+	cat "/proc/$1/task/$1/children"
+}
+browser_itself() {
+	browser && inner=$(children_of "${child% }") && [ -n "$inner" ] &&
+		[ -z "$(children_of "${inner% }")" ]
+}
+# It can do nothing about it: the out-of-memory killer's way.  With keys: later.
+killed_outright() {
+	open_in tmux-256color && wait_for 'in use by the program' || return 1
+	for key; do
+		$T send-keys -t s $key && wait_for "\[$key " || return 1
+	done
+	mouse_on && until_true browser_itself || return 1
+	kill -KILL ${inner% } && wait_for 'status 137' && restored
+}
+ok "killed outright" killed_outright
+ok "killed outright later" killed_outright 6 7
 # Once something was computed, another process is the browser.
 killed_later() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
@@ -120,9 +139,6 @@ killed_later() {
 }
 ok "terminated later" killed_later TERM 143
 # However often something was computed: the browser, and who waits for it.
-children_of() {
-	cat "/proc/$1/task/$1/children"
-}
 alone() {
 	inner=$(children_of "$child")
 	[ "$(echo $inner | wc -w)" = 1 ] &&
