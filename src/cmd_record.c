@@ -356,6 +356,9 @@ static void say_end(const char *path, const struct trace_seal *s,
 		"events of sampled blocks" : "events", size, path);
 }
 
+static const char no_record[] = "it is static, setuid, of another "
+	"architecture, or did not start";
+
 static void say_nothing(const char *path)
 {
 	struct statvfs fs;
@@ -364,8 +367,8 @@ static void say_nothing(const char *path)
 		fprintf(stderr, "heapcore: %s: %s: nothing was recorded\n",
 			path, strerror(ENOSPC));
 	else
-		fputs("heapcore: the program made no record: it is static, "
-		      "setuid, or of another architecture\n", stderr);
+		fprintf(stderr, "heapcore: the program made no record: %s\n",
+			no_record);
 }
 
 /* What became of it by exec, and has no file. */
@@ -373,8 +376,8 @@ static void say_unseen(const char *path, const struct trace_seal *s)
 {
 	if (s->executes[0])
 		fprintf(stderr, "heapcore: %s ends where %s was executed, "
-			"which made no record: it is static, setuid, or of "
-			"another architecture\n", path, s->executes);
+			"which made no record: %s\n", path, s->executes,
+			no_record);
 }
 
 /* prctl is seen in time, a filter of seccomp(2) is not. */

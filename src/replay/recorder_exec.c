@@ -36,6 +36,8 @@ enum {
 	/* Preload, file, first, options, pid, image; and the end. */
 	OURS = 6,
 	NUMBERS = 64,
+	/* Or a part of one, where they are larger. */
+	PAGE = 4096,
 };
 
 /* What is to be run: a path, a name to look for, or a descriptor. */
@@ -190,6 +192,52 @@ static bool follows(void)
 	       (rec.children || image < IMAGES_MAX);
 }
 
+/* seen: the page that was asked about last; of none of ours at first. */
+static bool can_read(uintptr_t *seen, uintptr_t at)
+{
+	/* EFAULT comes first; and what knows sigprocmask lets us ask. */
+	if (at / PAGE != *seen &&
+	    (syscall(SYS_rt_sigprocmask, -1, at - at % 8, NULL, 8) != -1 ||
+	     errno != EINVAL))
+		return false;
+	*seen = at / PAGE;
+	return true;
+}
+
+static bool is_text(uintptr_t *seen, const char *p)
+{
+	while (can_read(seen, (uintptr_t)p))
+		if (!*p++)
+			return true;
+	return false;
+}
+
+static bool is_environment(char *const *envp)
+{
+	uintptr_t list = UINTPTR_MAX, text = UINTPTR_MAX;
+
+	for (; envp; envp++) {
+		uintptr_t at = (uintptr_t)envp;
+
+		if (!can_read(&list, at) ||
+		    !can_read(&list, at + sizeof(*envp) - 1) ||
+		    (*envp && !is_text(&text, *envp)))
+			return false;
+		if (!*envp)
+			break;
+	}
+	return true;
+}
+
+/* Else the kernel, or libc, says what is wrong with it. */
+static bool is_readable(const struct target *t, char *const *envp)
+{
+	uintptr_t seen = UINTPTR_MAX;
+
+	return (t->by_fd || is_text(&seen, t->path)) &&
+	       (rec.children || is_environment(envp));
+}
+
 static int run(const struct target *t, char *const argv[],
 	       char *const envp[])
 {
@@ -197,8 +245,7 @@ static int run(const struct target *t, char *const argv[],
 	size_t size = 0;
 	int ret;
 
-	/* The kernel says what is wrong with NULL. */
-	if ((!t->path && !t->by_fd) || !follows())
+	if (!follows() || !is_readable(t, envp))
 		return call(t, argv, envp);
 	note(t->by_fd ? "a file that is open" : t->path);
 	if (!rec.children)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,43 @@ static void end(char **argv)
 		puts(*e);
 	fflush(stdout);
 	_exit(malloc(22222) ? 7 : 1);
+}
+
+static void fail(int got)
+{
+	if (got != -1 || errno != EFAULT)
+		_exit(2);
+	errno = 0;
+}
+
+/* By an address of nothing, and by what has its end behind a page. */
+static void fail_unreadable(const char *path, char **argv)
+{
+	static char *none[] = { NULL };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *end = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *nothing = (char *)8, *half, **list;
+	char *bad[] = { "A=1", nothing, NULL };
+
+	end += page;
+	mprotect(end, page, PROT_NONE);
+	half = memcpy(end - 4, "LD_P", 4);
+	list = (char **)(end - 2 * sizeof(*list));
+	fail(execve(path, argv, (char **)nothing));
+	fail(execve(path, argv, bad));
+	fail(execv(nothing, argv));
+	fail(execv(end, argv));
+	fail(execv(half, argv));
+	fail(execl(half, "become", NULL));
+	bad[1] = half;
+	fail(execve(path, argv, bad));
+	list[0] = list[1] = "A=1";
+	fail(execve(path, argv, list));
+	fail(fexecve(open(path, O_RDONLY), argv, list));
+	environ = list;
+	fail(execv(path, argv));
+	environ = none;
 }
 
 static void become(const char *how, char **argv)
@@ -67,6 +105,10 @@ static void become(const char *how, char **argv)
 		if (execve(NULL, again, few) == -1 && errno == EFAULT)
 			end(again);
 		_exit(1);
+	}
+	if (!strcmp(how, "unreadable")) {
+		fail_unreadable(argv[0], again);
+		end(again);
 	}
 	/* A child becomes it, not this process. */
 	if (!strcmp(how, "vfork")) {

@@ -54,6 +54,7 @@ stays() {
 }
 ok "an exec that fails" stays fails '11111 22222 '
 ok "an exec of NULL" stays null '11111 22222 '
+ok "an exec of what cannot be read" stays unreadable '11111 22222 '
 ok "a child of vfork that becomes another" stays vfork '11111 22222 '
 
 # last FILE TRACES PROG...: the last image's is FILE, besides so many others.
@@ -116,6 +117,15 @@ unseen() {
 	[ $? = 7 ] && cat err && is "$(wc -l <err)" 2 &&
 		grep -q 'ends where ./static was executed, which made no' err
 }
+# The loader has no descriptor left to open its libraries with.
+unstarted() {
+	rm -f t.trace*
+	"$HEAPCORE" record -o t.trace -- sh -c 'ulimit -n 0; exec become end' \
+		2>err
+	[ $? = 127 ] && cat err &&
+		grep -q 'become was executed, .* or did not start$' err
+}
+ok "a program that does not start" unstarted
 echo 'int main(void) { return 7; }' >static.c
 if $CC -static -o static static.c 2>/dev/null; then
 	ok "a static program" unseen
