@@ -185,10 +185,24 @@ static void count_arenas(struct judge *j)
 
 /* ---- rules ---- */
 
+/* The first that is of another kind than the first of all; else NULL. */
+static const struct damage_case *other_kind(const struct damage *d)
+{
+	for (size_t i = 1; i < d->n_cases; i++) {
+		enum damage_kind kind = d->cases[i].kind;
+
+		if (kind != d->cases[0].kind && kind != DAMAGE_UNKNOWN &&
+		    kind != DAMAGE_NOT_IN_FILE)
+			return &d->cases[i];
+	}
+	return NULL;
+}
+
 /* Gravest of all: what the C library said, then what the walk met. */
 static void rule_damage(struct judge *j)
 {
 	const struct damage *d = j->in->damage;
+	const struct damage_case *other = other_kind(d);
 	uint64_t n = d->n_cases + d->cases_dropped;
 	char block[80] = "";
 
@@ -209,7 +223,9 @@ static void rule_damage(struct judge *j)
 	else if (n)
 		standout_add(j->s, "damage", UINT64_MAX - 1,
 			     "The heap is damaged in %" PRIu64 " places.  The "
-			     "first: %s.", n, d->cases[0].text);
+			     "first: %s.%s%s%s", n, d->cases[0].text,
+			     other ? "  The first of another kind: " : "",
+			     other ? other->text : "", other ? "." : "");
 }
 
 static void rule_undecoded(struct judge *j)

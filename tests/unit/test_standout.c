@@ -398,6 +398,24 @@ TEST(order_and_number)
 	end(&w);
 }
 
+TEST(two_kinds_of_damage)
+{
+	struct damage_case c[3] = {
+		{ .text = (char[]){ "one" }, .kind = DAMAGE_OVERFLOW },
+		{ .text = (char[]){ "two" }, .kind = DAMAGE_OVERFLOW },
+		{ .text = (char[]){ "three" }, .kind = DAMAGE_USE_AFTER_FREE },
+	};
+	struct world w;
+
+	begin(&w);
+	w.damage.cases = c;
+	w.damage.n_cases = 3;
+	finish(&w);
+	CHECK_STR(w.s.item[0].text, "The heap is damaged in 3 places.  The "
+		  "first: one.  The first of another kind: three.");
+	end(&w);
+}
+
 /* As when libc's main arena was overwritten: bytes are decoded, lists lost. */
 TEST(a_grave_note)
 {
