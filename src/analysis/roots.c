@@ -2,7 +2,9 @@
 #include "analysis/roots.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/sort.h"
@@ -191,6 +193,53 @@ static bool may_hold_roots(const struct space *sp, const struct seg *seg)
 	return space_seg_private(sp, seg);
 }
 
+/* ---- the recorder's trace ---- */
+
+#define RECORDER "libheapcore-record.so"
+
+/* Are the bytes of name, with its 0, in memory that the module may write? */
+static bool module_names(struct space *sp, const struct module *m,
+			 const char *name)
+{
+	for (size_t i = space_first_seg(sp, m->start);
+	     i < sp->n_segs && sp->segs[i].start < m->end; i++) {
+		const struct seg *seg = &sp->segs[i];
+		uint64_t n = 0;
+		const uint8_t *bytes = seg->flags & SEG_W
+			? space_view_max(sp, seg->start, &n) : NULL;
+
+		n = min_u64(n, seg->end - seg->start);
+		if (bytes && memmem(bytes, n, name, strlen(name) + 1))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is it a part of the trace that heapcore record lets the process write?  All
+ * addresses are in it, and none is the program's.  The recorder knows its path.
+ */
+static bool is_trace(struct space *sp, const struct seg *seg)
+{
+	const char *name;
+
+	if (!(seg->flags & SEG_SHARED) || seg->file == SEG_NO_FILE)
+		return false;
+	name = strrchr(sp->files[seg->file].name, '/');
+	if (!name)
+		return false;
+	for (size_t i = 0; i < sp->n_modules; i++) {
+		const struct module *m = &sp->modules[i];
+
+		if (!strcmp(file_base_name(sp->files[m->file].name),
+			    RECORDER))
+			return module_names(sp, m, name);
+	}
+	return false;
+}
+
+/* ---- the sweep ---- */
+
 static void sweep_seg(struct sweep *s, const struct seg *seg)
 {
 	vaddr end = seg->start + seg->avail;
@@ -268,7 +317,8 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 	SORT(s.sps, sp->n_threads, num_compare_u64);
 	find_tls(&s);
 	for (size_t i = 0; i < sp->n_segs; i++)
-		if (may_hold_roots(sp, &sp->segs[i]))
+		if (may_hold_roots(sp, &sp->segs[i]) &&
+		    !is_trace(sp, &sp->segs[i]))
 			sweep_seg(&s, &sp->segs[i]);
 	/* What the kernel left out because nobody ever wrote it is zeros. */
 	if (!sp->missing_segs && !sp->undumped_segs)

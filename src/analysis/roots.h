@@ -4,10 +4,11 @@
  * memory that no allocator owns.
  *
  * Not roots are blocks in any state, the allocators' own structures and their
- * variables (heap.own), and stacks below the stack pointer: those are stale.
- * They are listed all the same, as ROOT_STALE, for who wants to say what only
- * a dead stack word still names.  Bytes of a heap that could not be decoded
- * are roots: better a leak missed than a live block called lost.
+ * variables (heap.own), the trace that heapcore record has mapped, and stacks
+ * below the stack pointer: those are stale.  They are listed all the same, as
+ * ROOT_STALE, for who wants to say what only a dead stack word still names.
+ * Bytes of a heap that could not be decoded are roots: better a leak missed
+ * than a live block called lost.
  */
 #ifndef ANALYSIS_ROOTS_H
 #define ANALYSIS_ROOTS_H

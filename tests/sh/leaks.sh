@@ -99,6 +99,24 @@ else
 	skip "a pointer in a file that is mapped shared" "needs kernel cores"
 fi
 
+# The trace that is being recorded holds all addresses, and none of them.
+recorded() {
+	for filter in 0x33 0x3f; do
+		(echo $filter >/proc/self/coredump_filter
+		make_core core "$HEAPCORE" record -q -o "$TMP/held.trace" -- \
+			"$TMP/held_list") && analyze words --only=leaks ||
+			return 1
+		cat words
+		grep -Eq '^ +208 bytes +70 .* certain ' words &&
+			! grep -q 'shared memory' words || return 1
+	done
+}
+if [ "$core_writer" = kernel ]; then
+	ok "a trace that is being recorded refers to nothing" recorded
+else
+	skip "a trace that is being recorded" "needs kernel cores"
+fi
+
 # last_word LIBRARY: what only the last word of a block leads to is live.
 last_word() {
 	make_core core env LD_PRELOAD="$1" "$TMP/last_word" &&
