@@ -352,8 +352,9 @@ static void say_end(const char *path, const struct trace_seal *s,
 		fprintf(stderr, "heapcore: %s: %" PRIu64 " events in signal "
 			"handlers were missed\n", path, s->lost);
 	fprintf(stderr, "heapcore: %s: %" PRIu64 " %s, %s; next: "
-		"heapcore replay %s\n", path, s->events, sampled ?
-		"events of sampled blocks" : "events", size, path);
+		"heapcore replay %s%s\n", path, s->events, sampled ?
+		"events of sampled blocks" : "events", size,
+		sampled ? "" : "--exact ", path);
 }
 
 static const char no_record[] = "it is static, setuid, of another "

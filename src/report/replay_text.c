@@ -73,6 +73,22 @@ void replay_rate_text(char ret[NUM_MAX], const struct replay_input *in,
 			 unit == UNIT_WORDS ? "words" : "allocations");
 }
 
+enum { COARSE = 16 };	/* at fewer samples of the peak all may be half off */
+
+/* What a heap of so few samples is better asked. */
+static void add_coarse(struct str *s, const struct replay_input *in)
+{
+	uint64_t peak = in->sites->total.exact.marked_bytes;
+	char size[NUM_MAX];
+
+	if (!in->exact || in->replay->options.unit != UNIT_REQUESTED ||
+	    peak / COARSE >= in->replay->options.rate)
+		return;
+	num_format_size(size, peak);
+	str_printf(s, ".\n  Far too few for a heap of %s: heapcore replay "
+		   "--exact says who allocates", size);
+}
+
 /* "sampled every 512K on average (seed 1): 211044 samples, 0.1% of ..." */
 static void head_sampler(struct report *r, const struct replay_input *in)
 {
@@ -96,6 +112,7 @@ static void head_sampler(struct report *r, const struct replay_input *in)
 	str_printf(s, REPORT_OF_SAMPLES "%s on average (seed %" PRIu64 "): %"
 		   PRIu64 " samples, %.*g%% of allocations", rate,
 		   p->options.seed, n, percent < 99.5 ? 2 : 3, percent);
+	add_coarse(s, in);
 }
 
 /* ---- the plot ---- */

@@ -69,7 +69,7 @@ last() {
 	is "$(find . -name 't.trace.[0-9]' | wc -l)" "$others" &&
 	is "$(basename "$("$HEAPCORE" trace info --json t.trace |
 		jq -r .trace.program)")" "$file" &&
-	tail -1 err | grep -q "next: heapcore replay $TMP/t.trace$"
+	tail -1 err | grep -q "next: heapcore replay --exact $TMP/t.trace$"
 }
 children='' blocks='22222 '
 ok "sh -c 'exec ...'" last become 1 sh -c 'exec become end'

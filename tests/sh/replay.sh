@@ -55,6 +55,9 @@ ok "churn is temporary" sh -c 'sed -n 2p t.csv | grep -q "^churn  prog,"'
 ok "text names the trace" grep -q '^prog.trace: ./prog, .* s, 41020 events, ' \
 	text
 ok "text names the sampler" grep -q '^sampled every 16.0K .*(seed 1): ' text
+ok "that rate is fine" sh -c '! grep -q "^  Far too few" text'
+ok "the usual rate is too coarse for it" sh -c '"$HEAPCORE" replay prog.trace |
+	sed -n 3p | grep -q "^  Far too few for a heap of 2.86M: .* --exact "'
 ok "text has a plot" grep -q '^       0 +---' text
 "$HEAPCORE" replay --rate=1G --only=sites prog.trace >unseen
 ok "sites without a sample too, by their exact bytes" sh -c \
