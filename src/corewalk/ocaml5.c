@@ -47,6 +47,7 @@ struct pool {
 
 struct large {
 	struct block block;
+	struct domain owner;
 	vaddr next;
 	uint64_t bytes;
 	bool leads;		/* to another one, or nowhere */
@@ -104,23 +105,30 @@ static void find_ranges(struct major *m)
 /* ---- domains and pools ---- */
 
 /* A domain's state says where its minor heap is. */
-static bool is_domain(struct major *m, vaddr state)
+static bool read_domain(struct major *m, vaddr state, struct domain *ret)
 {
 	uint64_t w[D_WORDS];
 
-	for (size_t i = 0; i < m->n_domains; i++)
-		if (m->domains[i].state == state)
-			return true;
-	if (!state || state & 7 || m->n_domains == DOMAINS ||
+	if (!state || state & 7 ||
 	    space_read(m->sp, state, w, sizeof(w)) != sizeof(w) ||
 	    !w[D_START] || w[D_START] & (PAGE - 1) ||
 	    w[D_END] & (PAGE - 1) || w[D_START] >= w[D_END] ||
 	    w[D_PTR] < w[D_START] || w[D_PTR] > w[D_END] ||
 	    !space_mapped(m->sp, w[D_START], w[D_END] - w[D_START]))
 		return false;
-	m->domains[m->n_domains++] = (struct domain){
-		state, w[D_START], w[D_END],
-	};
+	*ret = (struct domain){ state, w[D_START], w[D_END] };
+	return true;
+}
+
+/* Of a pool or large value that is believed; false if there are too many. */
+static bool add_domain(struct major *m, const struct domain *d)
+{
+	for (size_t i = 0; i < m->n_domains; i++)
+		if (m->domains[i].state == d->state)
+			return true;
+	if (m->n_domains == DOMAINS)
+		return false;
+	m->domains[m->n_domains++] = *d;
 	return true;
 }
 
@@ -160,15 +168,18 @@ static bool walk_slots(const uint64_t *w, vaddr at, uint64_t class,
 static bool is_pool(struct major *m, vaddr at, struct pool *ret)
 {
 	uint64_t head[P_HEADER], w[POOL_WORDS];
+	struct domain owner;
 
 	if (space_read(m->sp, at, head, sizeof(head)) != sizeof(head) ||
 	    (uint32_t)head[P_CLASS] == 0 ||
 	    (uint32_t)head[P_CLASS] >= CLASSES ||
-	    head[P_NEXT] & (PAGE - 1) || !is_domain(m, head[P_OWNER]) ||
+	    head[P_NEXT] & (PAGE - 1) ||
+	    !read_domain(m, head[P_OWNER], &owner) ||
 	    space_read(m->sp, at, w, sizeof(w)) != sizeof(w))
 		return false;
 	ret->at = at;
-	return walk_slots(w, at, (uint32_t)head[P_CLASS], &ret->used);
+	return walk_slots(w, at, (uint32_t)head[P_CLASS], &ret->used) &&
+	       add_domain(m, &owner);
 }
 
 static vaddr find_first(struct major *m, const struct range *r, vaddr end,
@@ -251,14 +262,15 @@ static vaddr free_start(struct major *m, vaddr at, vaddr limit)
 static bool is_large(struct major *m, const struct block *b, struct large *ret)
 {
 	uint64_t w[L_VALUE + 1], words;
+	struct domain owner;
 
 	if (b->usable < (SMALL_MAX + 1 + L_VALUE) * 8 ||
 	    space_read(m->sp, b->addr, w, sizeof(w)) != sizeof(w) ||
-	    !is_domain(m, w[L_OWNER]))
+	    !read_domain(m, w[L_OWNER], &owner))
 		return false;
 	words = (w[L_VALUE] >> SIZE_SHIFT) + 1;
 	*ret = (struct large){
-		.block = *b, .next = w[L_NEXT],
+		.block = *b, .owner = owner, .next = w[L_NEXT],
 		.bytes = (words + L_VALUE) * 8,
 	};
 	return words > SMALL_MAX && words <= b->usable / 8 - L_VALUE;
@@ -292,7 +304,7 @@ static void find_large(struct major *m)
 				by_addr);
 	}
 	for (size_t i = 0; i < m->n_large; i++)
-		if (m->large[i].leads)
+		if (m->large[i].leads && add_domain(m, &m->large[i].owner))
 			m->large[n++] = m->large[i];
 	m->n_large = n;
 }
@@ -306,7 +318,7 @@ static uint32_t arena_of(struct major *m, uint32_t allocator, vaddr addr,
 	return (uint32_t)(m->heap->n_arenas - 1);
 }
 
-/* Runs of pools, and of free ones before and behind. */
+/* Runs of pools in one range, and of free ones before and behind. */
 static void add_pools(struct major *m, uint32_t arena)
 {
 	vaddr last = 0;
@@ -317,10 +329,10 @@ static void add_pools(struct major *m, uint32_t arena)
 				  m->ranges[mid].end <= start);
 
 		end = i + 1;
-		while (end < m->n_pools &&
+		stop = m->ranges[r].end;
+		while (end < m->n_pools && m->pools[end].at < stop &&
 		       m->pools[end].at == m->pools[end - 1].at + POOL)
 			end++;
-		stop = m->ranges[r].end;
 		if (end < m->n_pools)
 			stop = min_u64(stop, m->pools[end].at);
 		start = free_start(m, start, max_u64(last,
