@@ -236,4 +236,5 @@ void pages_to_runs(struct space *sp)
 	if (!sp->runs)
 		sp->runs = mem_zalloc(sizeof(*sp->runs));
 	SORT_BY(sp->runs, sp->n_runs, start);
+	space_index(sp);
 }

@@ -11,6 +11,37 @@
 
 /* ---- making and freeing ---- */
 
+/* The first stored byte of seg at or behind addr; UINT64_MAX: none. */
+static vaddr stored_in(const struct space *sp, const struct seg *seg,
+		       vaddr addr)
+{
+	uint64_t at = addr > seg->start ? addr - seg->start : 0;
+
+	if (at < seg->stored && sp->runs) {
+		size_t run = space_first_run(sp, seg->core_off + at);
+
+		if (run == sp->n_runs)
+			return UINT64_MAX;
+		at = max_u64(seg->core_off + at, sp->runs[run].start) -
+		     seg->core_off;
+	}
+	return at < seg->stored ? seg->start + at : UINT64_MAX;
+}
+
+/* Else a search over many mappings of which nothing is stored is quadratic. */
+static void index_stored(struct space *sp)
+{
+	vaddr next = UINT64_MAX;
+
+	sp->next_stored[sp->n_segs] = next;
+	for (size_t i = sp->n_segs; i-- > 0;) {
+		vaddr first = stored_in(sp, &sp->segs[i], sp->segs[i].start);
+
+		next = first < UINT64_MAX ? first : next;
+		sp->next_stored[i] = next;
+	}
+}
+
 void space_index(struct space *sp)
 {
 	size_t i;
@@ -19,14 +50,16 @@ void space_index(struct space *sp)
 	sp->segs = mem_realloc(sp->segs, (sp->n_segs + 1) * sizeof(*sp->segs));
 	memset(&sp->segs[sp->n_segs], 0, sizeof(*sp->segs));
 	free(sp->starts);
-	sp->starts = mem_alloc(2 * (sp->n_segs + 1) * sizeof(*sp->starts));
+	sp->starts = mem_alloc(3 * (sp->n_segs + 1) * sizeof(*sp->starts));
 	sp->run_ends = sp->starts + sp->n_segs + 1;
+	sp->next_stored = sp->run_ends + sp->n_segs + 1;
 	for (i = 0; i < sp->n_segs; i++)
 		sp->starts[i] = sp->segs[i].start;
 	for (i = sp->n_segs; i-- > 0;)
 		sp->run_ends[i] = i + 1 < sp->n_segs &&
 			sp->segs[i + 1].start == sp->segs[i].end ?
 			sp->run_ends[i + 1] : sp->segs[i].end;
+	index_stored(sp);
 	sp->last = 0;
 }
 
@@ -407,23 +440,13 @@ uint64_t space_stored(struct space *sp, vaddr start, vaddr end)
 
 vaddr space_next_stored(struct space *sp, vaddr addr)
 {
-	size_t i, run;
+	size_t i = space_first_seg(sp, addr);
+	vaddr at;
 
-	for (i = space_first_seg(sp, addr); i < sp->n_segs; i++) {
-		const struct seg *seg = &sp->segs[i];
-		uint64_t at = addr > seg->start ? addr - seg->start : 0;
-
-		if (at < seg->stored && sp->runs) {
-			run = space_first_run(sp, seg->core_off + at);
-			if (run == sp->n_runs)
-				continue;
-			at = max_u64(seg->core_off + at, sp->runs[run].start) -
-			     seg->core_off;
-		}
-		if (at < seg->stored)
-			return seg->start + at;
-	}
-	return UINT64_MAX;
+	if (i == sp->n_segs || addr <= sp->segs[i].start)
+		return sp->next_stored[i];
+	at = stored_in(sp, &sp->segs[i], addr);
+	return at < UINT64_MAX ? at : sp->next_stored[i + 1];
 }
 
 /* ---- kinds of segments ---- */

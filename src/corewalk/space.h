@@ -182,6 +182,7 @@ struct space {
 	size_t last_run;	/* of pages, likewise */
 	uint64_t *starts;	/* owned: keys of the binary search */
 	uint64_t *run_ends;	/* where the mappings end that join each */
+	uint64_t *next_stored;	/* the first stored byte from each on */
 	const struct target_ops *ops;
 	void *priv;
 	uint64_t reads;		/* reads so far */
@@ -190,7 +191,8 @@ struct space {
 
 /*
  * Make the lookup arrays after segs was filled, sorted and made free of
- * overlaps.  Targets call it once, last.
+ * overlaps.  Targets call it last, and again if segs, what is stored of them
+ * or runs changed.
  */
 void space_index(struct space *sp);
 
@@ -260,7 +262,8 @@ uint64_t space_stored(struct space *sp, vaddr start, vaddr end);
 /*
  * The first address at or behind addr whose byte is stored, for a search of
  * what was written to: it passes over what a process reserved and did not
- * touch, which can be terabytes.  UINT64_MAX if there is none.
+ * touch, which can be terabytes.  UINT64_MAX if there is none.  Costs two
+ * binary searches, however many mappings it passes over.
  */
 vaddr space_next_stored(struct space *sp, vaddr addr);
 

@@ -455,6 +455,7 @@ static bool load(struct space *sp, const void *data, uint64_t size, int fd,
 	mark_reserved(sp);
 	mark_guards(sp);
 	core_module_files(sp);
+	space_index(sp);
 	warn_missing(sp);
 	sp->reads = 0;
 	return true;

@@ -254,6 +254,7 @@ TEST(only_stored_pages_cost_memory)
 	w.sp->runs[0] = (struct extent_run){ 0, 0x3000 };
 	w.sp->runs[1] = (struct extent_run){ 0x5000, SIZE };
 	w.sp->n_runs = 2;
+	space_index(w.sp);
 	mark(&w, HEAP, BLOCK_USED);
 	mark(&w, HEAP + 0x800, BLOCK_BINNED);
 	mark(&w, HEAP + 0x8000, BLOCK_USED);

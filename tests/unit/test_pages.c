@@ -125,6 +125,7 @@ TEST(holes_tell_touched_pages)
 	sp->runs = mem_alloc(sizeof(*sp->runs));
 	sp->runs[0] = (struct extent_run){ 2 * PAGE, 5 * PAGE };
 	sp->n_runs = 1;
+	space_index(sp);
 	space_residency(sp, BASE, BASE + 16 * PAGE, &r);
 	CHECK_U64(r.touched, 3 * PAGE);
 	CHECK_U64(r.untouched, 13 * PAGE);

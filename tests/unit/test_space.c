@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "corewalk/space.h"
 
+#include <time.h>
+
 #include "check.h"
 #include "core_build.h"
 #include "corewalk/target.h"
@@ -228,6 +230,67 @@ TEST(stored_bytes)
 	CHECK_U64(space_stored(sp, 0x20000, 0x21000), 16);
 	CHECK_U64(space_stored(sp, 0x10000, 0x10400), 0);
 	space_close(sp);
+}
+
+/* Each segment that holds nothing is passed over, at no cost of its own. */
+TEST(next_stored_byte)
+{
+	struct space *sp = make_image();
+
+	CHECK_U64(space_next_stored(sp, 0), 0x10000);
+	CHECK_U64(space_next_stored(sp, 0x10007), 0x10007);
+	CHECK_U64(space_next_stored(sp, 0x11010), 0x20000);
+	CHECK_U64(space_next_stored(sp, 0x13008), 0x20000);
+	CHECK_U64(space_next_stored(sp, 0x15000), 0x20000);
+	CHECK_U64(space_next_stored(sp, 0x20fff), 0x20fff);
+	CHECK_U64(space_next_stored(sp, 0x21000), UINT64_MAX);
+	CHECK_U64(space_next_stored(sp, UINT64_MAX), UINT64_MAX);
+	sp->n_runs = 1;
+	sp->runs = calloc(1, sizeof(*sp->runs));
+	sp->runs[0] = (struct extent_run){ 4096 + 8, 4096 + 32 };
+	space_index(sp);
+	CHECK_U64(space_next_stored(sp, 0), 0x11008);
+	CHECK_U64(space_next_stored(sp, 0x1100f), 0x1100f);
+	CHECK_U64(space_next_stored(sp, 0x11010), 0x20000);
+	CHECK_U64(space_next_stored(sp, 0x20010), UINT64_MAX);
+	space_close(sp);
+}
+
+enum { UNSTORED = 1 << 16 };
+
+/* Of each segment one page was mapped, and nothing written. */
+static struct space *unstored(size_t n)
+{
+	struct space *sp = target_mem_new(MACHINE_X86_64);
+
+	for (size_t i = 0; i < n; i++)
+		target_mem_add(sp, (i + 1) << 13, 4096, SEG_R | SEG_W, NULL, 0,
+			       NULL);
+	target_mem_add(sp, (n + 1) << 13, 4096, SEG_R | SEG_W, NULL, 4096,
+		       NULL);
+	target_mem_done(sp);
+	return sp;
+}
+
+/* Ticks of the processor's time for a search from each of n segments. */
+static double search_each(size_t n)
+{
+	struct space *sp = unstored(n);
+	clock_t start = clock(), took;
+
+	for (size_t round = 0; round < UNSTORED / n; round++)
+		for (size_t i = 0; i < n; i++)
+			CHECK_U64(space_next_stored(sp, (i + 1) << 13),
+				  (n + 1) << 13);
+	took = clock() - start;
+	space_close(sp);
+	return (double)took;
+}
+
+/* As many searches; a search over 512 times as many segments is no walk. */
+TEST(a_search_passes_over_many)
+{
+	CHECK(search_each(UNSTORED) < 20 * search_each(UNSTORED / 512));
 }
 
 TEST(kinds_of_segments)

@@ -233,6 +233,7 @@ TEST(holes_of_the_file)
 	w.sp->runs[1] = (struct extent_run){ off + 0x4000, off + 0x5800 };
 	w.sp->runs[2] = (struct extent_run){ off + 0x7000, 1 << 30 };
 	w.sp->n_runs = 3;
+	space_index(w.sp);
 	add_blocks(&w, 0, HEAP2, "uubbubcu");
 	finish(&w);
 	check_sum(&w);
