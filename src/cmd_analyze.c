@@ -82,7 +82,8 @@ static const struct option block_options[] = {
 	{ 0, "seed", "N", "of the generator for a sample [1]", OPTION_VALUE,
 	  ARG(seed) },
 	{ 0, "fail-if", "COND", "exit 1 if COND holds: used, free,\n"
-	  "free_share, undecoded, findings, leaked;\nmay be repeated",
+	  "free_share, free_resident_share, undecoded,\nfindings, leaked; "
+	  "may be repeated",
 	  OPTION_LIST, ARG(report.fail_if) },
 };
 
@@ -631,7 +632,7 @@ const struct command command_analyze = {
 "  heapcore analyze --only=classes --rows=all --sort=blocks core.1234\n"
 "  heapcore analyze --blocks --filter='size>1M' core.1234\n"
 "  heapcore analyze --profile --pprof=heap.pb.gz core.1234\n"
-"  heapcore analyze --fail-if='free_share>30%' core.1234\n",
+"  heapcore analyze --fail-if='free_resident_share>60%' -p 1234\n",
 	.groups = groups,
 	.n_groups = countof(groups),
 	.run = analyze,

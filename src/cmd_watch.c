@@ -74,6 +74,8 @@ struct look_line {
 	bool read;		/* the process could be read */
 	bool heap;		/* and an allocator was found */
 	struct heap_sum sum;
+	uint64_t free_resident;
+	bool pages;		/* that is known */
 	uint64_t arenas;
 	double pause;
 };
@@ -224,6 +226,8 @@ static void take_heap(struct look_line *l, struct subject *s)
 {
 	fragment_init(&s->fragment, s->sp, &s->heap);
 	l->sum = sum_heap(&s->heap);
+	l->pages = space_pages_known(s->sp);
+	l->free_resident = sum_free_resident(&s->where);
 	for (size_t i = 0; i < s->heap.n_arenas; i++)
 		l->arenas += s->heap.arenas[i].addr != 0;
 	l->heap = true;
@@ -290,8 +294,8 @@ static bool look(struct watch *w, struct look_line *ret, struct err *err)
 
 enum {
 	L_KIND, L_CLOCK, L_TIME, L_ELAPSED, L_RSS, L_USED, L_CHANGE, L_FREE,
-	L_TRIMMABLE, L_MMAPPED, L_ARENAS, L_PAUSE, L_MAPPED, L_USED_BLOCKS,
-	L_COLUMNS
+	L_FREE_RESIDENT, L_TRIMMABLE, L_MMAPPED, L_ARENAS, L_PAUSE, L_MAPPED,
+	L_USED_BLOCKS, L_COLUMNS
 };
 
 static const struct column line_columns[L_COLUMNS] = {
@@ -304,6 +308,8 @@ static const struct column line_columns[L_COLUMNS] = {
 	[L_CHANGE] = COLUMN("used_change_bytes", "change", CHANGE,
 			    .width = 9),
 	[L_FREE] = COLUMN("free_bytes", "free", BYTES, .width = 8),
+	[L_FREE_RESIDENT] = COLUMN("free_resident_bytes", "free RSS", BYTES,
+				   .width = 9),
 	[L_TRIMMABLE] = COLUMN("trimmable_bytes", "trim", BYTES, .width = 8),
 	[L_MMAPPED] = COLUMN("mmapped_bytes", "mmapped", BYTES, .width = 9),
 	[L_ARENAS] = COLUMN("arenas", "arenas", COUNT, .width = 8),
@@ -320,6 +326,8 @@ static void set_heap(struct table *t, const struct watch *w,
 		table_set_signed(t, L_CHANGE, (int64_t)(l->sum.used -
 							w->last.sum.used));
 	table_set(t, L_FREE, l->sum.free);
+	if (l->pages)
+		table_set(t, L_FREE_RESIDENT, l->free_resident);
 	table_set(t, L_TRIMMABLE, l->sum.trimmable);
 	table_set(t, L_MMAPPED, l->sum.mmapped);
 	table_set(t, L_ARENAS, l->arenas);
@@ -344,6 +352,15 @@ static void fill_row(struct watch *w, const struct look_line *l,
 		table_set_real(t, L_PAUSE, l->pause);
 	if (l->heap)
 		set_heap(t, w, l);
+}
+
+/*
+ * Free memory that was given back keeps its addresses: beside RSS stands what
+ * is resident of it, where that is known.
+ */
+static void choose_columns(struct watch *w, const struct look_line *l)
+{
+	table_hide(&w->table, l->pages ? L_FREE : L_FREE_RESIDENT);
 }
 
 /* The date is the heading of the times below it. */
@@ -405,7 +422,7 @@ static void print_start(struct watch *w, const struct look_line *l)
 
 enum {
 	E_KIND, E_WHY, E_TEXT, E_LOOKS, E_FAILED, E_ELAPSED, E_RSS, E_USED,
-	E_FREE, E_PAUSE_MAX, E_PAUSE_SUM, E_COLUMNS
+	E_FREE, E_FREE_RESIDENT, E_PAUSE_MAX, E_PAUSE_SUM, E_COLUMNS
 };
 
 static const struct column end_columns[E_COLUMNS] = {
@@ -418,6 +435,7 @@ static const struct column end_columns[E_COLUMNS] = {
 	[E_RSS] = DATA_COLUMN("rss_change_bytes", CHANGE),
 	[E_USED] = DATA_COLUMN("used_change_bytes", CHANGE),
 	[E_FREE] = DATA_COLUMN("free_change_bytes", CHANGE),
+	[E_FREE_RESIDENT] = DATA_COLUMN("free_resident_change_bytes", CHANGE),
 	[E_PAUSE_MAX] = DATA_COLUMN("stopped_max_s", SECONDS),
 	[E_PAUSE_SUM] = DATA_COLUMN("stopped_sum_s", SECONDS),
 };
@@ -429,6 +447,17 @@ static void add_change(struct str *s, const char *what, int64_t change)
 	num_format_size(size, num_abs(change));
 	str_printf(s, "; %s %s%s", what, change < 0 ? "-" : change ? "+" : "",
 		   change ? size : "as before");
+}
+
+static void add_free_change(struct str *s, const struct look_line *first,
+			    const struct look_line *last)
+{
+	if (first->pages && last->pages)
+		add_change(s, "free RSS", (int64_t)(last->free_resident -
+						    first->free_resident));
+	else
+		add_change(s, "free", (int64_t)(last->sum.free -
+						first->sum.free));
 }
 
 /* "8640 looks in 86390 s: in use +1.2M; RSS +1.3M; ..." */
@@ -444,8 +473,7 @@ static void set_end_text(struct table *t, const struct watch *w)
 	if (w->first.heap && w->last.heap) {
 		add_change(&s, "in use", (int64_t)(w->last.sum.used -
 						   w->first.sum.used));
-		add_change(&s, "free", (int64_t)(w->last.sum.free -
-						 w->first.sum.free));
+		add_free_change(&s, &w->first, &w->last);
 	}
 	if (w->first.rss_known && w->last.rss_known)
 		add_change(&s, "RSS", (int64_t)(w->last.rss - w->first.rss));
@@ -473,6 +501,10 @@ static void set_end_data(struct table *t, const struct watch *w)
 					      w->first.sum.used));
 	table_set_signed(t, E_FREE, (int64_t)(w->last.sum.free -
 					      w->first.sum.free));
+	if (w->first.pages && w->last.pages)
+		table_set_signed(t, E_FREE_RESIDENT,
+				 (int64_t)(w->last.free_resident -
+					   w->first.free_resident));
 }
 
 static void print_end(struct watch *w, enum why why)
@@ -554,6 +586,8 @@ static bool look_once(struct watch *w, enum why *ret_why, uint64_t *ret_next,
 		cmd_fail(err);
 	if (!w->n_looks)
 		print_start(w, &l);
+	if (!w->n_looks)
+		choose_columns(w, &l);
 	print_look(w, &l);
 	count_look(w, &l, ok);
 	*ret_next = next_look(w, &l);

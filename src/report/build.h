@@ -150,5 +150,7 @@ struct heap_sum {
 };
 void sum_arena(struct heap_sum *sum, const struct arena *a);
 struct heap_sum sum_heap(const struct heap *h);
+/* Free blocks' resident bytes: 0 if it is not known of each page. */
+uint64_t sum_free_resident(const struct where *w);
 
 #endif

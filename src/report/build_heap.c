@@ -72,7 +72,8 @@ void add_total_of_used(struct table *t, size_t column,
 
 enum {
 	S_PRIVATE, S_MAPPED, S_USED, S_USED_BLOCKS, S_FREE, S_FREE_SHARE,
-	S_UNDECODED, S_FINDINGS, S_LEAKED, S_LEAKED_BLOCKS, S_COLUMNS
+	S_UNDECODED, S_FINDINGS, S_LEAKED, S_LEAKED_BLOCKS,
+	S_FREE_RESIDENT, S_FREE_RESIDENT_SHARE, S_COLUMNS
 };
 
 /* The names of --fail-if. */
@@ -87,12 +88,37 @@ static const struct column total_columns[S_COLUMNS] = {
 	[S_FINDINGS] = COLUMN("findings", "findings", COUNT),
 	[S_LEAKED] = COLUMN("leaked_bytes", "leaked", BYTES),
 	[S_LEAKED_BLOCKS] = COLUMN("leaked_blocks", "blocks leaked", COUNT),
+	[S_FREE_RESIDENT] = COLUMN("free_resident_bytes", "free, resident",
+				   BYTES),
+	[S_FREE_RESIDENT_SHARE] = COLUMN("free_resident_share",
+					 "free%, resident", SHARE),
 };
 
 const struct column *report_total_columns(size_t *ret_n)
 {
 	*ret_n = S_COLUMNS;
 	return total_columns;
+}
+
+uint64_t sum_free_resident(const struct where *w)
+{
+	return w->row[WHERE_FREE].pages.resident +
+	       w->row[WHERE_CACHED].pages.resident;
+}
+
+/* Memory that was given back takes none: this comes down, free does not. */
+static void total_resident(const struct report_input *in, struct cell *ret)
+{
+	const struct where_amount *row = in->where->row;
+	uint64_t free = sum_free_resident(in->where);
+	uint64_t heap = free + row[WHERE_USED].pages.resident +
+			row[WHERE_OVERHEAD].pages.resident +
+			row[WHERE_UNDECODED].pages.resident;
+	bool known = space_pages_known(in->sp);
+
+	ret[S_FREE_RESIDENT].known = ret[S_FREE_RESIDENT_SHARE].known = known;
+	ret[S_FREE_RESIDENT].u = free;
+	ret[S_FREE_RESIDENT_SHARE].share = num_share(free, heap);
 }
 
 void report_totals(const struct report_input *in, struct cell *ret)
@@ -109,6 +135,7 @@ void report_totals(const struct report_input *in, struct cell *ret)
 	ret[S_FREE_SHARE].share = num_share(sum.free, sum.mapped);
 	ret[S_UNDECODED].u = sum.undecoded;
 	ret[S_FINDINGS].u = in->heap->n_notes + in->heap->notes_dropped;
+	total_resident(in, ret);
 	ret[S_LEAKED].known = ret[S_LEAKED_BLOCKS].known = in->reach != NULL;
 	if (in->reach) {
 		ret[S_LEAKED].u = reach_lost(in->reach).bytes;
@@ -126,9 +153,11 @@ void build_totals(struct report *r, const struct report_input *in)
 	report_totals(in, cells);
 	table_row(t);
 	for (size_t i = 0; i < S_COLUMNS; i++)
-		if (i == S_FREE_SHARE)
+		if (!cells[i].known)
+			continue;
+		else if (total_columns[i].type == COLUMN_SHARE)
 			table_set_real(t, i, cells[i].share);
-		else if (cells[i].known)
+		else
 			table_set(t, i, cells[i].u);
 }
 

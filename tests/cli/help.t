@@ -19,7 +19,7 @@ $ heapcore --help | sed -n 2,5p && heapcore analyze --help | grep -c -e '-p PID'
 |~ .*
 |~ ^  heapcore analyze core.1234 .*
 |~ ^  heapcore analyze -p 1234 .*
-| 2
+| 3
 
 # -h and --help of a command, before or behind other options
 $ heapcore analyze -h >a; heapcore analyze core -q --help >b; cmp a b; head -1 a

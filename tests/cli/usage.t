@@ -101,7 +101,8 @@ $ heapcore analyze --filter='arena~[' core
 $ heapcore analyze --fail-if='size>1' core
 ! heapcore: --fail-if: unknown key 'size'
 !~ ^  Known are private_bytes, mapped_bytes, used_bytes, used_blocks, .*,$
-!~ ^  free_share, undecoded_bytes, findings, leaked_bytes, leaked_blocks\.$
+!~ ^  free_share, undecoded_bytes, findings, leaked_bytes, leaked_blocks,$
+!   free_resident_bytes, free_resident_share.
 ? 2
 
 # rows

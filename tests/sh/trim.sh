@@ -5,6 +5,12 @@
 cd "$TMP"
 need jq
 
+# Of what is free and resident, which is what is given back.
+alarm() {
+	"$HEAPCORE" analyze -q --json -p "$pid" \
+		--fail-if='free_resident_share>60%'
+}
+
 # given MIX LEAST: at least LEAST bytes must come back.
 given() {
 	: >said
@@ -15,12 +21,30 @@ given() {
 		sleep 0.1
 	done
 	"$HEAPCORE" analyze -q --json -p "$pid" >report.json
+	fails=0
+	alarm 2>/dev/null || fails=$?
+	kill -USR1 "$pid"
+	n=0
+	until [ "$(wc -l <said)" = 2 ] || [ $((n += 1)) -gt 300 ]; do
+		sleep 0.1
+	done
+	quiet=0
+	alarm >after.json || quiet=$?
 	kill -USR1 "$pid"
 	wait "$pid"
 	real=$(tail -n 1 said)
 	told=$(jq '.allocators[0].trimmable_bytes' report.json)
 	off=$((told - real))
 	echo "told $told, given back $real"
+	echo "alarm before $fails, after $quiet"
+	jq .totals after.json
+	# What was given back is free as before, and takes no memory.
+	jq -e --slurpfile old report.json --argjson r $real '
+		($old[0].totals.free_resident_bytes -
+		 .totals.free_resident_bytes - $r | fabs) <= $r / 1000 + 8192 and
+		.totals.free_bytes >= $old[0].totals.free_bytes / 2' \
+		after.json >/dev/null &&
+	case $1 in large) [ "$fails $quiet" = "1 0" ] ;; esac &&
 	[ "$real" -ge "$2" ] && [ "${off#-}" -le $((real / 1000)) ]
 }
 

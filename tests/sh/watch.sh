@@ -82,7 +82,7 @@ ok "so many looks" is 0 watch --every=50ms --count=3
 ok "a heading, three lines, an end" sh -c '
 	grep -qE "^watch of process $0: prog, every 0.05 s$" out &&
 	[ "$(grep -cE "^  [0-9][0-9]:[0-9][0-9]:[0-9][0-9] " out)" = 3 ] &&
-	[ "$(grep -cE "^20[0-9-]+ +RSS +in use +change +free" out)" = 1 ] &&
+	[ "$(grep -cE "^20[0-9-]+ +RSS +in use +change +free RSS +trim" out)" = 1 ] &&
 	grep -qE "^  3 looks in [0-9.]+ s; in use as before" out' $PID
 ok "pauses are in milliseconds" sh -c '
 	[ "$(grep -cE "^  [0-9:]{8} .* [0-9]+\.[0-9]ms$" out)" = 3 ]'
@@ -114,6 +114,7 @@ ok "the numbers are those of analyze" sh -c '
 		\$l[0] as \$l | \$r[0] as \$r |
 		\$l.used_bytes == \$r.totals.used_bytes and
 		\$l.free_bytes == \$r.totals.free_bytes and
+		\$l.free_resident_bytes == \$r.totals.free_resident_bytes and
 		\$l.used_blocks == \$r.totals.used_blocks and
 		\$l.mapped_bytes == \$r.totals.mapped_bytes and
 		\$l.trimmable_bytes ==

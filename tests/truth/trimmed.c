@@ -97,5 +97,6 @@ int main(int argc, char **argv)
 	before = anonymous();
 	malloc_trim(0);
 	printf("%ld\n", before - anonymous());
+	sigwait(&set, &sig);
 	return 0;
 }
