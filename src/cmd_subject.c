@@ -445,9 +445,13 @@ void subject_census(struct subject *s, bool asked, struct progress *p)
 {
 	struct census_input in;
 
-	if (!s->input.heap_found ||
-	    (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY))
+	if (!s->input.heap_found)
 		return;
+	if (!asked && s->where.row[WHERE_USED].bytes > SUBJECT_REACH_FREELY) {
+		s->input.census_limit = SUBJECT_REACH_FREELY;
+		return;
+	}
+	s->input.census_limit = 0;
 	if (!census_ready(s, &in, p)) {
 		s->input.census_refused = asked;
 		return;

@@ -230,6 +230,18 @@ static void qualify(struct str *s, const struct roots *roots)
 	}
 }
 
+/* A table that is not there is missed where the other question is answered. */
+static void no_types(struct str *s, const struct report_input *in)
+{
+	char size[NUM_MAX];
+
+	if (!in->census_limit)
+		return;
+	num_format_size(size, in->census_limit);
+	str_printf(s, "  Types: not looked for above %s; --only=types does.",
+		   size);
+}
+
 static void build_sums(struct report *r, const struct report_input *in,
 		       const char *title)
 {
@@ -251,6 +263,7 @@ static void build_sums(struct report *r, const struct report_input *in,
 		table_set_text(t, T_WHY, in->no_reach ? in->no_reach
 						      : "no heap was found");
 	}
+	no_types(&s, in);
 	table_set_bytes(t, T_SENTENCE, s.text, s.len);
 	str_fini(&s);
 }

@@ -158,6 +158,7 @@ struct report_input {
 	/* For --sample: the same, or of the sampled blocks only; or NULL. */
 	const struct census *sampled;
 	bool census_refused;	/* it was wanted */
+	uint64_t census_limit;	/* not looked for as more is in use; or 0 */
 	struct refs_names *names;
 	const struct backtraces *backtraces;	/* NULL: not asked for */
 	const struct strings *strings;	/* NULL: not counted */

@@ -117,6 +117,26 @@ else
 	skip "a trace that is being recorded" "needs kernel cores"
 fi
 
+# What is not looked for in a large heap is named.
+large() {
+	printf '%s\n' '#include <stdlib.h>' 'int main(void) {' \
+		'char *volatile p = malloc(600 << 20);' \
+		'p[0] = 1; abort(); }' >large.c
+	$CC -o large large.c && make_core core "$TMP/large" || return 1
+	analyze words --rows=1
+	cat words
+	tr -s ' \n' ' ' <words >line
+	grep -q 'Leaks were not .* Types: not looked for above 512M; --only=types' \
+		line && ! grep -q 'WHAT THE BLOCKS ARE' line || return 1
+	analyze words --only=types
+	grep -q 'WHAT THE BLOCKS ARE' words
+}
+if [ "$core_writer" = kernel ]; then
+	ok "a heap too large for leaks and types unasked" large
+else
+	skip "a heap too large for leaks and types unasked" "needs sparse cores"
+fi
+
 # last_word LIBRARY: what only the last word of a block leads to is live.
 last_word() {
 	make_core core env LD_PRELOAD="$1" "$TMP/last_word" &&
