@@ -37,6 +37,13 @@ make_trace() {
 		"$HEAPCORE" record -q -o appd.trace -- ./appd
 }
 
+# make_recorded PROGRAM: its trace, and the core of the same run.
+make_recorded() {
+	[ "$core_writer" = kernel ] && make_input "$1" &&
+		make_core core.1234 "$HEAPCORE" record -q \
+			-o "$TMP/appd.trace" -- "$TMP/$1"
+}
+
 # plain: lines without numbers, addresses, bars and the widths of columns.
 plain() {
 	sed -E 's/(0x[0-9a-f]+|[+-]?[0-9]+(\.[0-9]+)?[KMG%]?)/N/g; s/#+$//' |
@@ -65,10 +72,11 @@ while [ $n -le "$(cat blocks)" ]; do
 	read -r program argument <"input.$n" || :
 	case $program in
 	trace) make_trace >log 2>&1 ;;
+	recorded) make_recorded "$argument" >log 2>&1 ;;
 	*) make_input "$program" ${argument:+"$argument"} >log 2>&1 ;;
 	esac || { skip "a core of $program" "cannot be made here"; n=$((n + 1)); continue; }
 	cp "lines.$n" shown
-	ok "$program: $(cut -c 1-50 "command.$n")" shows "$(cat "command.$n")"
+	ok "$program: $(head -1 "command.$n" | cut -c 1-50)" shows "$(cat "command.$n")"
 	n=$((n + 1))
 done
 ok "there are some" [ $n -gt 8 ]
