@@ -287,7 +287,7 @@ static void share_out(struct retain_builder *b)
 		r->dominator[node] =
 			b->tree.places[b->tree.places[p].dominator].node;
 		if (!b->tree.places[p].dominator)
-			r->dominator[node] = 0;
+			r->dominator[node] = retain_several(r, 0);
 		if (!b->tree.places[p].dominator) {
 			r->several.blocks += t.blocks;
 			r->several.bytes += t.bytes;
@@ -376,7 +376,8 @@ static void rank_groups(struct retain *r)
 	for (size_t i = 0; i < r->n_shared; i++)
 		renumber(r->shared[i].group, now);
 	for (uint32_t i = 0; i <= r->g->ix.n; i++)
-		if (r->dominator[i] & RETAIN_GROUP)
+		if (r->dominator[i] & RETAIN_GROUP &&
+		    (r->dominator[i] & ~RETAIN_GROUP) < r->n_groups)
 			r->dominator[i] = RETAIN_GROUP |
 				now[r->dominator[i] & ~RETAIN_GROUP];
 	free(list);
@@ -467,6 +468,11 @@ static size_t add_child(const struct retain *r, uint32_t block,
 		list[at] = list[at - 1];
 	list[at] = (struct retain_child){ .block = block, .bytes = bytes };
 	return n < max ? n + 1 : max;
+}
+
+uint32_t retain_several(const struct retain *r, size_t i)
+{
+	return RETAIN_GROUP | (uint32_t)(r->n_groups + i);
 }
 
 size_t retain_children(const struct retain *r, uint32_t node,

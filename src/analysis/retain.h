@@ -68,7 +68,7 @@ struct retain {
 	size_t n_top;
 	uint64_t *bytes;	/* owned; retained by each block, by number */
 	size_t bytes_size;
-	/* owned; by number: a block, RETAIN_GROUP | group, or 0: several */
+	/* owned; by number: a block, RETAIN_GROUP | group, retain_several() */
 	uint32_t *dominator;
 	size_t dominator_size;
 };
@@ -85,6 +85,9 @@ struct retain_child {
 	vaddr addr;
 	uint64_t size, bytes;	/* its own; retained */
 };
+
+/* The node of what several groups lead to: shared[i], or the rest, n_shared. */
+uint32_t retain_several(const struct retain *r, size_t i);
 
 /*
  * The n largest of a node, RETAIN_GROUP | group or a block, in ret, and what

@@ -6,6 +6,9 @@
 #include "base/mem.h"
 #include "base/sort.h"
 
+/* Two that have less of all in common are among the rest. */
+enum { SHARED_PART = 100 };
+
 /* ---- pairs ---- */
 
 static int by_groups(const void *a, const void *b)
@@ -151,7 +154,7 @@ void retain_find_near(struct retain_builder *b)
 static void add_shared(struct retain *r, uint32_t a, uint32_t b,
 		       const struct tally *t)
 {
-	if (t->blocks)
+	if (t->blocks && t->bytes >= r->total.bytes / SHARED_PART)
 		r->shared[r->n_shared++] = (struct retain_shared){
 			{ a, b }, *t,
 		};
@@ -175,6 +178,34 @@ static void add_nearest(struct retain *r, const struct retain_pair *list,
 	free(sums);
 }
 
+/* Which of the results a block with these two is of; n_shared: of none. */
+static size_t shared_of(const struct retain *r, uint32_t a, uint32_t b)
+{
+	size_t i;
+
+	for (i = 0; i < r->n_shared; i++) {
+		const uint32_t *group = r->shared[i].group;
+
+		if (group[1] == RETAIN_SEVERAL ?
+		    group[0] == a || group[0] == b :
+		    group[0] == a && group[1] == b)
+			break;
+	}
+	return i;
+}
+
+static void find_nodes(struct retain_builder *b)
+{
+	struct retain *r = b->r;
+	uint32_t several = retain_several(r, 0);
+
+	for (uint32_t i = 1; i < b->g->ix.n; i++)
+		if (r->dominator[i] == several)
+			r->dominator[i] = retain_several(r,
+				shared_of(r, b->near[0][i] - 1,
+					  b->near[1][i] - 1));
+}
+
 void retain_find_shared(struct retain_builder *b)
 {
 	struct retain *r = b->r;
@@ -186,5 +217,6 @@ void retain_find_shared(struct retain_builder *b)
 	for (size_t i = 0; i < n && i < RETAIN_SHARED - 1; i++)
 		add_shared(r, list[i].a, list[i].b, &list[i].t);
 	add_nearest(r, list + r->n_shared, n - r->n_shared);
+	find_nodes(b);
 	free(list);
 }

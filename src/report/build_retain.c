@@ -130,19 +130,41 @@ static void add_group(struct report *r, struct table *t,
 struct sum {
 	const char *kind;
 	const struct retain_shared *shared;	/* or NULL */
+	uint32_t node;		/* 0: none */
 	struct tally t;
 };
 
 enum { MAX_SUMS = RETAIN_SHARED + 2 };
 
-/* "A, B" */
+/* Where " in MODULE" begins; the end, if it does not. */
+static size_t module_at(const struct str *s)
+{
+	const char *last = NULL, *at = s->text;
+
+	while (at && (at = strstr(at, " in ")))
+		last = at++;
+	return last ? (size_t)(last - s->text) : s->len;
+}
+
+/* "A, B"; of one module: "A, B in MODULE" */
 static void shared_text(const struct report_input *in, const uint32_t *group,
 			struct str *s)
 {
-	for (int i = 0; i < 2 && group[i] != RETAIN_SEVERAL; i++) {
+	struct str of[2];
+	int n = 0;
+
+	for (; n < 2 && group[n] != RETAIN_SEVERAL; n++) {
+		str_init(&of[n]);
+		retain_group_text(in->names, &in->retain->groups[group[n]],
+				  &of[n]);
+	}
+	if (n == 2 && !strcmp(of[0].text + module_at(&of[0]),
+			      of[1].text + module_at(&of[1])))
+		of[0].text[of[0].len = module_at(&of[0])] = '\0';
+	for (int i = 0; i < n; i++) {
 		str_adds(s, i ? ", " : "");
-		retain_group_text(in->names, &in->retain->groups[group[i]],
-				  s);
+		str_add(s, of[i].text, of[i].len);
+		str_fini(&of[i]);
 	}
 }
 
@@ -152,7 +174,7 @@ static void add_sum(struct report *r, struct table *t,
 	struct str s;
 
 	str_init(&s);
-	str_adds(&s, r->options->is_tree ? "  " : "");
+	add_mark(r, sum->node, sum->node, 0, &s);
 	if (sum->shared) {
 		shared_text(in, sum->shared->group, &s);
 		if (sum->shared->group[1] == RETAIN_SEVERAL)
@@ -167,6 +189,10 @@ static void add_sum(struct report *r, struct table *t,
 	table_set(t, G_BLOCKS, sum->t.blocks);
 	table_set(t, G_BYTES, sum->t.bytes);
 	str_fini(&s);
+	if (!sum->node)
+		return;
+	table_set(t, G_NODE, sum->node);
+	add_children(r, t, in, sum->node, 1);
 }
 
 /* Blocks in use that no root leads to; nothing if all can be reached. */
@@ -203,14 +229,16 @@ static size_t find_sums(const struct retain *r, const struct tally *lost,
 	for (size_t i = 0; i < r->n_shared; i++) {
 		const struct retain_shared *s = &r->shared[i];
 
-		if (s->t.bytes < r->total.bytes / 100)
-			continue;
-		push_sum(list, &n, (struct sum){ "several", s, s->t });
+		push_sum(list, &n, (struct sum){
+			"several", s, retain_several(r, i), s->t,
+		});
 		rest.blocks -= s->t.blocks;
 		rest.bytes -= s->t.bytes;
 	}
-	push_sum(list, &n, (struct sum){ "several", NULL, rest });
-	push_sum(list, &n, (struct sum){ "nobody", NULL, *lost });
+	push_sum(list, &n, (struct sum){
+		"several", NULL, retain_several(r, r->n_shared), rest,
+	});
+	push_sum(list, &n, (struct sum){ "nobody", NULL, 0, *lost });
 	return n;
 }
 

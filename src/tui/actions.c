@@ -303,9 +303,10 @@ static void branch_of_nodes(struct tui *t, enum action action)
 	}
 	if (p->filter.len) {
 		tui_say(t, false, "drop the filter first: Esc");
-	} else if (action == DO_CLOSE) {
+	} else if (action == DO_CLOSE ||
+		   (action == DO_ENTER && is_opened(p, node))) {
 		close_node(t, p, node);
-	} else if (action == DO_OPEN) {
+	} else if (action == DO_OPEN || action == DO_ENTER) {
 		if (!is_opened(p, node))
 			open_node(t, p, node);
 	} else {

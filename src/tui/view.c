@@ -65,6 +65,7 @@ static const struct {
 	  BIT(SECTION_MAPPINGS) | BIT(SECTION_RESIDENCY) },
 	{ "standout", "rule", NULL, "Fragmentation",
 	  BIT(SECTION_FRAGMENTATION) },
+	{ "retainers", "kind", "nobody", "Leaks", BIT(SECTION_LEAKS) },
 	{ "allocators", "name", NULL, "Arenas",
 	  BIT(SECTION_ARENAS) | BIT(SECTION_CLASSES) },
 };
@@ -191,10 +192,22 @@ static bool leads_to_member(const struct table *t, const struct cell *row,
 	return true;
 }
 
+/* What several roots share has no address. */
+static bool leads_to_branch(const struct table *t, const struct cell *row)
+{
+	const struct cell *kind = table_known(t, row, "kind");
+
+	return is_of(t, "retainers") && kind && table_says(t, kind, "several");
+}
+
 void view_goal(const struct table *t, const struct cell *row, struct goal *ret)
 {
 	if (is_of(t, "at_rest")) {
 		ret->kind = GOAL_REST;
+		return;
+	}
+	if (leads_to_branch(t, row)) {
+		ret->kind = GOAL_BRANCH;
 		return;
 	}
 	if (leads_to_page(t, row, ret) || leads_to_blocks(t, row, ret) ||

@@ -177,6 +177,29 @@ ok "tree: from a branch to what it is of" shows '6+<Down>+<Down>-' \
 	'^ >   [+] session'
 ok "tree: Enter goes to the block, and back to its row" \
 	shows '6+<Down><Enter><Left>' '^ >   [+] session'
+# Two variables keep 4000 blocks of 64 bytes, which a table has.
+cat >alias.c <<'END'
+#include <stdlib.h>
+void **g_table, **g_alias;
+int main(void)
+{
+	g_table = g_alias = malloc(4000 * sizeof(void *));
+	for (int i = 0; i < 4000; i++)
+		g_table[i] = calloc(1, 48);
+	abort();
+}
+END
+ok "two variables that share" "$CC" -O1 -g -fno-builtin -o alias alias.c
+ok "a core of that" make_core core.3 "$TMP/alias"
+core=core.3
+ok "tree: what two share has a branch" \
+	shows 6 '^ > [+] g_(table|alias), g_(table|alias) in alias  *4001 '
+ok "tree: Enter opens it" shows '6<Enter><Down>' \
+	'^ >   [+] [^ ].* 0x[0-9a-f]*  *-  *2[0-9]*[.][0-9]K'
+ok "tree: and closes it" sh -c 'printf "6<Enter><Enter>\n:screen it\n6\n\
+:screen it\n" >keys; "$HEAPCORE" tui -q --script=keys core.3 >both
+	awk "/^ > [+] g_/ { n++ } END { exit n != 2 }" both'
+core=core.1
 ok "tree: its sum stays" shows '6+' '^   total  *20410  *21[0-9]*[.]'
 ok "tree: what is open is not sorted" shows '6+s' 'close the tree first'
 
