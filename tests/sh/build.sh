@@ -56,6 +56,32 @@ names_package() {
 }
 ok "a missing library names the packages" names_package
 
+# A machine with a compiler and no libc6-dev, until apt-get brings it.
+mkdir bare
+cat >cc-bare <<END
+#!/bin/sh
+[ -e "$TMP/bare/libc" ] || set -- -nostdinc "\$@"
+exec $CC "\$@"
+END
+cat >bare/apt-get <<END
+#!/bin/sh
+case " \$* " in *" libc6-dev "*) : >"$TMP/bare/libc" ;; esac
+END
+printf '#!/bin/sh\n[ "$1" != -n ] || shift\nexec "$@"\n' >bare/sudo
+chmod +x cc-bare bare/*
+names_libc() {
+	configure sh "$SRC/configure" CC="$TMP/cc-bare"
+	is $? 1 && grep -q 'Debian.*: apt-get install libc6-dev ' out &&
+		grep -q 'Fedora: *dnf install glibc-devel ' out
+}
+installs_libc() {
+	configure env PATH="$TMP/bare:$PATH" sh "$SRC/configure" \
+		--install-deps CC="$TMP/cc-bare" || { cat out; return 1; }
+	grep -q '^installing with apt-get: libc6-dev ' out
+}
+ok "a compiler without headers: libc6-dev is named" names_libc
+ok "and installed before it is tried again" installs_libc
+
 plain_flags() {
 	configure sh "$SRC/configure" CC="$CC" PKG_CONFIG=false &&
 		grep -q '^LIB_LIBS = -lzstd -llzma -llz4 -lz -lpcre2-8' config.mk
