@@ -37,10 +37,10 @@ static void write_help(struct out *o)
 			   commands[i]->summary);
 	out_adds(o,
 "\n"
-"Options that every command has:\n"
+"Options that every command has, but where it says not:\n"
 "  -o, --output=FILE      write the report to FILE\n"
-"      --json             one JSON document instead of text\n"
-"      --color=auto|always|never  NO_COLOR is honoured\n"
+"      --json             JSON instead of text; not tui, record, snapshot\n"
+"      --color=auto|always|never  not record, snapshot, trace\n"
 "  -q, --quiet            no progress and no warnings\n"
 "  -h, --help             this text; after a command, that command's options\n"
 "  -V, --version          version and licence\n"
