@@ -37,11 +37,15 @@ static struct search_pattern *compile(const char *regex, const char *option,
 	PCRE2_UCHAR why[120];
 	PCRE2_SIZE at;
 	int code;
-	pcre2_code *compiled = pcre2_compile((PCRE2_SPTR)regex,
-					     PCRE2_ZERO_TERMINATED,
-					     PCRE2_NEVER_UTF, &code, &at,
-					     NULL);
+	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+	pcre2_code *compiled;
 
+	/* Lines are strings: their zeros end them. */
+	pcre2_set_newline(context, PCRE2_NEWLINE_NUL);
+	compiled = pcre2_compile((PCRE2_SPTR)regex, PCRE2_ZERO_TERMINATED,
+				 PCRE2_NEVER_UTF | PCRE2_MULTILINE, &code, &at,
+				 context);
+	pcre2_compile_context_free(context);
 	if (!compiled) {
 		pcre2_get_error_message(code, why, sizeof(why));
 		err_set(err, ERR_USAGE, "%s: '%.60s': %s at character %zu",

@@ -88,14 +88,16 @@ redacted() {
 	done
 }
 
-# found REGEX [STATE...]: as grep finds it in the same bytes, of each block.
+# found REGEX [STATE...]: as grep finds it in the same bytes, of each block; $ at
+# its end is where a string ends.
 found() {
 	regex=$1
 	shift
 	where=blocks
 	[ $# = 0 ] || where=heap
 	"$truth/dump_blocks" core blocks.json "$@" >dump || return
-	LC_ALL=C grep -aoP -- "$regex" dump | wc -l >wanted
+	LC_ALL=C grep -aoP -- "$(printf '%s\n' "$regex" |
+		sed 's/\$$/(?=\\x00)/')" dump | wc -l >wanted
 	analyze found.json --json --search="$regex" --search-in=$where \
 		--limit=all && python3 -c '
 import json, sys
@@ -119,6 +121,7 @@ assert search["blocks"] == len({row["block"] for row in search["rows"]})'
 searches() {
 	blocks core && found 'shard-00\d\d' && found 'archive\x00' &&
 		found '(?i)SRV/\w+' && found '\d+ reserved t[a-z]*' &&
+		found 'shard-00\d\d$' &&
 		found '[b-d]{2}[a-h]{2,9}' && found 'text' used tcache top
 }
 
