@@ -269,6 +269,29 @@ static bool by_id(struct debug *d, struct id id, struct debug_file *ret)
 	return false;
 }
 
+/* In --debug-dir itself: by the name of the link, else of the program. */
+static bool by_name(struct debug *d, const struct debug_file *own,
+		    struct debug_file *ret)
+{
+	GElf_Word crc;
+	const char *name = dwelf_elf_gnu_debuglink(own->elf, &crc);
+	struct id id = id_of(own->elf);
+	bool linked = name && *name && !strchr(name, '/');
+
+	if (!linked && !id.len)
+		return false;
+	for (size_t i = 0; i < d->options->n_debug_dirs; i++) {
+		const char *dir = d->options->debug_dirs[i];
+		char *path = linked ? mem_printf("%s/%s", dir, name) :
+			mem_printf("%s/%s.debug", dir,
+				   file_base_name(own->path));
+
+		if (try_file(d, path, id, linked ? &crc : NULL, ret))
+			return true;
+	}
+	return false;
+}
+
 static bool by_link(struct debug *d, const struct debug_file *own,
 		    struct debug_file *ret)
 {
@@ -431,7 +454,8 @@ static void find_debug(struct debug *d, struct slot *s, struct id id)
 	}
 	if (!s->own_info &&
 	    (by_id(d, id, &s->debug) ||
-	     (s->own.elf && by_link(d, &s->own, &s->debug))))
+	     (s->own.elf && (by_link(d, &s->own, &s->debug) ||
+			     by_name(d, &s->own, &s->debug)))))
 		s->is.bias = bias_of(d, m, &s->debug);
 }
 

@@ -6,7 +6,8 @@
  * for unwinding.  A *debug file* has what was stripped from it; it is looked
  * for by build id (.build-id/xx/yyy.debug below --debug-dir, each sysroot's
  * /usr/lib/debug, and /usr/lib/debug) and by the name in .gnu_debuglink
- * (beside the file, in .debug beside it, and below those folders).  An
+ * (beside the file, in .debug beside it, and below those folders); last, in a
+ * --debug-dir itself, by that name or the program's with .debug behind it.  An
  * *alternate* file, which dwz(1) makes, has what several debug files share.
  * Files come from this machine only; nothing is ever fetched.
  *

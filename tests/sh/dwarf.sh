@@ -190,6 +190,22 @@ apart() {
 		grep -q '"type":"bucket","known_by":"dwarf"' blocks.json
 }
 ok "a debug file beside the program" apart
+# In a --debug-dir itself, by the link or, without one, by the name.
+in_folder() {
+	mkdir flat && mv apart.debug flat || return
+	"$HEAPCORE" analyze -q --only=types apart.core >out
+	! grep -q bucket out && "$HEAPCORE" analyze -q --only=types \
+		--debug-dir=flat apart.core >out && grep -q bucket out &&
+		"$CC" -g -O1 -Wl,--build-id -o named "$truth/types.c" &&
+		objcopy --only-keep-debug named flat/named.debug &&
+		strip -g named && make_core named.core "$TMP/named" &&
+		"$HEAPCORE" analyze -q --only=types --debug-dir=flat \
+			named.core >out && grep -q bucket out
+	status=$?
+	mv flat/apart.debug .
+	return $status
+}
+ok "debug files in a folder, without more" in_folder
 other_build() {
 	"$CC" -g -O0 -o other "$truth/types.c" &&
 		objcopy --only-keep-debug other apart.debug &&
