@@ -362,6 +362,7 @@ static bool open_target(struct run *run, struct err *err)
 {
 	const struct args *a = &run->args;
 
+	run->subject.nameless = run->options.redact;
 	if (a->pid)
 		return subject_open_live(&run->subject, &a->how, a->pid,
 				      &run->progress, err);

@@ -175,6 +175,7 @@ static bool look(struct run *run, int side, struct err *err)
 	bool ok;
 
 	subject_init(&s);
+	s.nameless = run->options.redact;
 	ok = run->is_pid[side] ?
 	     subject_open_live(&s, &a->how, run->target[side], &run->progress,
 			       err) :

@@ -18,8 +18,9 @@ const struct option report_shape_options[REPORT_SHAPE_OPTIONS] = {
 	  SHAPE(bytes) },
 	{ 0, "csv", NULL, "the table of one section as CSV", OPTION_FLAG,
 	  SHAPE(csv) },
-	{ 0, "redact", NULL, "no content of the process: no strings,\n"
-	  "bytes, command line or paths", OPTION_FLAG, SHAPE(redact) },
+	{ 0, "redact", NULL, "no content of the process: no bytes,\n"
+	  "texts, names of PHP or Python; symbols, types\n"
+	  "and the last parts of paths stay", OPTION_FLAG, SHAPE(redact) },
 };
 
 void report_args_fini(struct report_args *a)

@@ -29,7 +29,8 @@ const struct option subject_file_options[SUBJECT_FILE_OPTIONS] = {
 	  OPTION_VALUE, SUBJECT(exe) },
 	{ 0, "sysroot", "DIR", "look for programs and libraries below DIR;\n"
 	  "may be repeated", OPTION_LIST, SUBJECT(sysroots) },
-	{ 0, "debug-dir", "DIR", "more places for debug files",
+	{ 0, "debug-dir", "DIR", "more places for debug files: by build id,\n"
+	  "by their path below DIR, or in DIR itself",
 	  OPTION_LIST, SUBJECT(debug_dirs) },
 	{ 0, "no-files", NULL, "read nothing but the core", OPTION_FLAG,
 	  SUBJECT(no_files) },
@@ -164,6 +165,13 @@ static bool paths_are_there(const struct subject_args *a, struct err *err)
 	return ok;
 }
 
+static void take_space(struct subject *s)
+{
+	s->input.sp = s->sp;
+	if (s->sp)
+		s->sp->nameless = s->nameless;
+}
+
 bool subject_open_core(struct subject *s, const struct subject_args *a,
 		       const char *path, struct progress *p, struct err *err)
 {
@@ -174,7 +182,7 @@ bool subject_open_core(struct subject *s, const struct subject_args *a,
 	progress_phase(p, "opening the core");
 	s->options = options;
 	s->sp = target_open_core(path, &options, err);
-	s->input.sp = s->sp;
+	take_space(s);
 	return s->sp != NULL;
 }
 
@@ -190,7 +198,7 @@ bool subject_open_live(struct subject *s, const struct subject_args *a,
 	progress_phase(p, "reading the process");
 	s->options = options;
 	s->sp = target_open_live(number, &options, err);
-	s->input.sp = s->sp;
+	take_space(s);
 	return s->sp != NULL;
 }
 

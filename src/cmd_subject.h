@@ -54,6 +54,7 @@ const char *subject_process_option(const struct subject_args *a);
 
 /* One target: opened, walked, asked; freed in the reverse order. */
 struct subject {
+	bool nameless;		/* --redact; from subject_init() on */
 	struct space *sp;
 	struct heap heap;
 	struct where where;

@@ -39,7 +39,9 @@ static uint64_t get(struct php_graph *g, vaddr addr)
 
 static void add_name(struct php_graph *g, vaddr name, struct str *ret)
 {
-	if (!php_string_text(g, name, NAME_MAX_BYTES, ret))
+	if (g->sp->nameless)
+		str_printf(ret, "0x%" PRIx64, name);
+	else if (!php_string_text(g, name, NAME_MAX_BYTES, ret))
 		str_addc(ret, '?');
 }
 
@@ -55,6 +57,7 @@ void php_function_text(struct php_graph *g, vaddr function, struct str *ret)
 {
 	vaddr scope = get(g, function + PHP_FUNCTION_SCOPE);
 	vaddr name = get(g, function + PHP_FUNCTION_NAME);
+	uint8_t type = 0;
 
 	if (!name) {
 		str_adds(ret, "{main}");
@@ -64,6 +67,10 @@ void php_function_text(struct php_graph *g, vaddr function, struct str *ret)
 		add_class(g, scope, ret);
 		str_adds(ret, "::");
 	}
+	/* The engine's own, and those of extensions, stand in their files. */
+	if (space_u8(g->sp, function, &type) && type == PHP_INTERNAL &&
+	    php_string_text(g, name, NAME_MAX_BYTES, ret))
+		return;
 	add_name(g, name, ret);
 }
 

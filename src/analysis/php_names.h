@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a PHP program names what it holds.  Names are bytes of the target: the
- * one who prints them escapes them.
+ * one who prints them escapes them.  In a nameless space the program's own
+ * variables, functions and classes have an address for a name.
  *
  * Within analysis/ only.
  */

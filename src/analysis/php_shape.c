@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/php_shape.h"
 
+#include <inttypes.h>
+
 #include "analysis/php_layout.h"
 
 enum {
@@ -66,8 +68,13 @@ bool php_class_name(struct space *sp, vaddr entry, struct str *ret)
 {
 	uint8_t bytes[NAME_MAX_LEN];
 	size_t n = name_of_class(sp, entry, bytes);
+	uint8_t type = 0;
 
-	str_add(ret, bytes, n);
+	if (n && sp->nameless && (!space_u8(sp, entry, &type) ||
+				  type != PHP_INTERNAL))
+		str_printf(ret, "0x%" PRIx64, entry);
+	else
+		str_add(ret, bytes, n);
 	return n != 0;
 }
 

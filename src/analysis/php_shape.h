@@ -18,7 +18,10 @@ bool php_is_object(struct space *sp, const uint8_t *p, uint64_t size,
 /* How far behind the block's start an object lies; 0 if there is none. */
 uint32_t php_object_behind(struct space *sp, const uint8_t *p, uint64_t size);
 
-/* Appends the name of the class at entry; false if it is none. */
+/*
+ * Appends the name of the class at entry, in a nameless space the address of
+ * one that is the program's; false if it is none.
+ */
 bool php_class_name(struct space *sp, vaddr entry, struct str *ret);
 
 #endif

@@ -337,6 +337,12 @@ static void list_holders(struct php_request *r, struct php_graph *g,
 
 /* ---- calls ---- */
 
+/* "data:..." has code in its name. */
+static bool is_told(const struct php_graph *g, const char *file)
+{
+	return !g->sp->nameless || *file == '/';
+}
+
 static void add_call(struct php_request *r, struct php_graph *g,
 		     const struct php_frame *f, bool last)
 {
@@ -355,7 +361,8 @@ static void add_call(struct php_request *r, struct php_graph *g,
 	str_init(&s);
 	if (!f->internal &&
 	    space_u64(g->sp, f->function + g->at->file, &file) &&
-	    php_string_text(g, file, CALL_MAX_FILE, &s))
+	    php_string_text(g, file, CALL_MAX_FILE, &s) &&
+	    is_told(g, s.text))
 		call.file = str_take(&s);
 	str_fini(&s);
 	MEM_PUSH(r->calls, r->n_calls, r->cap_calls) = call;

@@ -26,7 +26,7 @@ enum {
 
 struct php_call {
 	char *function;		/* owned: "Repo::load", "{main}" */
-	char *file;		/* owned; NULL: an internal function */
+	char *file;		/* owned; NULL: internal, or hidden */
 	uint32_t line;		/* 0: not known */
 	bool left;		/* given up by a fatal error */
 };

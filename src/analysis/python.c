@@ -154,9 +154,14 @@ static void look_at(struct namer *n, struct class *c)
 	c->room = item ? UINT64_MAX : flags & F_INLINE ? VALUES : ROUNDED;
 	str_init(&s);
 	str_adds(&s, "python ");
-	if (!strchr(name, '.') && module_of(n, c->at, module))
-		str_printf(&s, "%s.", module);
-	str_adds(&s, name);
+	if (n->in->sp->nameless && !space_module(n->in->sp, text))
+		str_printf(&s, "class 0x%" PRIx64, c->at);
+	else if (n->in->sp->nameless)
+		str_adds(&s, name);
+	else if (!strchr(name, '.') && module_of(n, c->at, module))
+		str_printf(&s, "%s.%s", module, name);
+	else
+		str_adds(&s, name);
 	c->type = types_add(n->types, s.text, TYPE_RUNTIME, c->size, c->at);
 	str_fini(&s);
 }

@@ -18,7 +18,8 @@ bool python_type(struct space *sp, vaddr type, struct str *ret);
 
 /*
  * Names instances of classes, "python __main__.Node", of 3.8 and later; runs
- * when those of types in libraries have their names.
+ * when those of types in libraries have their names.  In a nameless space only
+ * names that stand in a library are told, the others are addresses.
  */
 void python_name(struct types *t, const struct census_input *in);
 

@@ -162,6 +162,12 @@ struct space {
 	double stopped_s;	/* how long it stood still; 0 it did not */
 	bool torn;		/* read while it ran */
 
+	/*
+	 * Names that a program can make while it runs, of variables, functions
+	 * and classes of an interpreter, are told by address alone: --redact.
+	 */
+	bool nameless;
+
 	struct seg *segs;	/* owned, sorted by start */
 	size_t n_segs;
 	struct thread *threads;	/* owned; the first one took the signal */

@@ -258,7 +258,7 @@ static void build_calls(struct report *r, const struct report_input *in)
 			if (c->line)
 				table_set(t, C_LINE, c->line);
 			table_set_text(t, C_FILE, c->file ? c->file :
-				       "[internal]");
+				       c->line ? "[not told]" : "[internal]");
 			left |= c->left;
 		}
 	}

@@ -112,6 +112,41 @@ ok "nothing of it in a redacted report" sh -c '
 	! jq -e ".php_arrays[0].path, .php_strings[0].text,
 		(.php_calls[].file | select(test(\"/\")))" redacted.json'
 
+# Names that a program makes while it runs are what it handles.
+nameless() {
+	cat >secret.php <<-\END
+		<?php
+		function f($x) {
+			${"sesam_v$x"} = str_repeat("z", 2000000);
+			$GLOBALS["sesam_g$x"] = str_repeat("q", 3000000);
+			define("SESAM_C$x", str_repeat("d", 2000000));
+			eval("class Sesam$x { static \$sesam_p = []; }
+				function sesam_f$x() { posix_kill(posix_getpid(), 6); }");
+			$class = "Sesam$x";
+			for ($i = 0; $i < 3000; $i++)
+				$class::$sesam_p[] = new $class;
+			("sesam_f$x")();
+		}
+		f("ame");
+	END
+	make_core core $PHP $modules "$TMP/secret.php" || return 1
+	for how in "--only=php" "--only=all --rows=all" "--json" \
+		"--blocks --json" "--csv --only=types --rows=all"; do
+		"$HEAPCORE" analyze -q $how core >open.txt
+		"$HEAPCORE" analyze -q --redact $how core >hidden.txt
+		[ -s hidden.txt ] && grep -qai sesam open.txt || {
+			echo "$how: nothing to hide"; return 1; }
+		! grep -ai sesam hidden.txt || return 1
+	done
+	"$HEAPCORE" analyze -q --json --redact core >redacted.json
+	"$HEAPCORE" diff -q --json --redact redacted.json core >hidden.txt
+	! grep -ai sesam hidden.txt &&
+		jq -e '.php_holders[0] | (.kind == "global") and
+			(.name | test("^global \\$0x[0-9a-f]+$")) and
+			.holds_bytes >= 3000000' redacted.json
+}
+ok "redacted: no name that was made at run time" nameless
+
 # A cache of 20000 entries of 1264 bytes, in slots of 320, 56, 320, 40, 160,
 # 56, 32 and 320 bytes less what they share; its table has room for 32768.
 cache() {

@@ -112,6 +112,28 @@ ok "a pool's count is overwritten" damaged 0
 ok "a pool's list is overwritten" damaged 8
 ok "a pool's class is overwritten" damaged 36
 
+# Names of classes that are made while the program runs are what it handles.
+nameless() {
+	of_python '
+class Base: pass
+kept = []
+for i in range(3):
+    made = type("Sesam_%d" % i, (Base,), {"__module__": "sesam.mod"})
+    kept += [made() for k in range(20000)]' || return 1
+	for how in "--only=all --rows=all" "--json" "--blocks --json" \
+		"--csv --only=types --rows=all"; do
+		"$HEAPCORE" analyze -q $how core >open.txt
+		"$HEAPCORE" analyze -q --redact $how core >hidden.txt
+		[ -s hidden.txt ] && grep -q "[Ss]esam" open.txt || {
+			echo "$how: nothing to hide"; return 1; }
+		! grep "[Ss]esam" hidden.txt || return 1
+	done
+	"$HEAPCORE" analyze -q --json --redact core | jq -e '[.types[] |
+		select(.blocks == 20000 and
+		(.name | test("^python class 0x[0-9a-f]+$")))] | length == 3'
+}
+ok "redacted: no class that was made at run time" nameless
+
 # none: objects from malloc.
 none() {
 	PYTHONMALLOC=malloc make_core core "$(command -v python3)" -c \
