@@ -87,6 +87,8 @@ struct compare_side {
 void compare_side_init(struct compare_side *side, const char *name);
 void compare_side_fini(struct compare_side *side);
 void compare_side_from_saved(struct compare_side *side, const struct saved *s);
+/* It is of a process; false, too, if that is not known. */
+bool compare_side_is_process(const struct compare_side *side);
 /* False if the report cannot be built. */
 bool compare_side_from_input(struct compare_side *side,
 			     const struct report_input *in, struct err *err)

@@ -336,7 +336,7 @@ static bool stored_says_more(const struct compare *c)
 	return differs;
 }
 
-static bool is_process_side(const struct compare_side *side)
+bool compare_side_is_process(const struct compare_side *side)
 {
 	const struct table *t = &side->list[COMPARE_TARGET];
 	const struct cell *kind = &t->cells[TARGET_KIND];
@@ -347,8 +347,8 @@ static bool is_process_side(const struct compare_side *side)
 /* Of a core and a process neither word is right. */
 static const char *stored_title(const struct compare *c)
 {
-	bool old = is_process_side(c->side[0]);
-	bool new = is_process_side(c->side[1]);
+	bool old = compare_side_is_process(c->side[0]);
+	bool new = compare_side_is_process(c->side[1]);
 
 	return old != new ? "touched" : new ? "resident" : "in files";
 }

@@ -459,6 +459,34 @@ static void say_touched(struct said *s, const struct compare *c,
 	say(s, "touched", num_abs(there.change), there.change, &str);
 }
 
+/*
+ * A core of gdb stores pages that are not there as zeros: how many there were
+ * it does not tell.  What a process lacks is said all the same.
+ */
+static void say_untouched(struct said *s, const struct compare *c)
+{
+	struct change size = compare_where(c, "free", WHERE_BYTES);
+	struct change there = compare_where(c, "free", WHERE_STORED);
+	int side = knows_holes(c, 1);
+	uint64_t gone;
+	struct str str;
+
+	if (!size.sure || !there.sure || knows_holes(c, !side) ||
+	    !knows_holes(c, side) ||
+	    !compare_side_is_process(c->side[side]) ||
+	    there.amount[side] >= size.amount[side] / 2)
+		return;
+	gone = size.amount[side] - there.amount[side];
+	str_init(&str);
+	add_bytes(&str, gone);
+	str_adds(&str, " of the ");
+	add_bytes(&str, size.amount[side]);
+	str_printf(&str, " that %s free %s no memory; how much took none %s "
+		   "is not known.", side ? "is" : "was",
+		   side ? "takes" : "took", side ? "before" : "later");
+	say(s, "untouched", gone, -(int64_t)gone, &str);
+}
+
 /* ---- what is not blocks ---- */
 
 static const struct {
@@ -623,6 +651,7 @@ void said_init(struct said *s, const struct compare *c)
 	say_sizes(s, c, &used);
 	say_free(s, c, &used);
 	say_touched(s, c, "free", "memory is taken by what is free");
+	say_untouched(s, c);
 	say_touched(s, c, "used", "memory is taken by what is in use");
 	for (size_t i = 0; i < countof(others); i++)
 		say_other(s, c, i);

@@ -271,7 +271,10 @@ static void head_memory(struct report *r, const struct report_input *in)
 	head_allocators(s, in->heap);
 }
 
-/* A third line, that agrees with what top(1) and ps(1) say. */
+/*
+ * A third line, that agrees with what top(1) and ps(1) say.  gdb writes pages
+ * that were never touched as zeros.
+ */
 static void head_rss(struct report *r, const struct report_input *in)
 {
 	const struct residency *own = &in->where->total.pages;
@@ -279,6 +282,9 @@ static void head_rss(struct report *r, const struct report_input *in)
 	struct str *s = &r->head[1];
 	char size[NUM_MAX];
 
+	if (in->sp->holes == HOLES_LOST && !strcmp(in->sp->writer, "gdb"))
+		str_adds(s, "\nWhat is resident this core of gdb does not "
+			 "tell: heapcore snapshot and -p do");
 	if (!is_process(in->sp))
 		return;
 	num_format_size(size, rss);

@@ -14,7 +14,7 @@
  * the size of class 112 are given, the rest follows, so that sums agree.
  */
 struct given {
-	const char *program;
+	const char *program, *kind;	/* NULL: appd, core */
 	uint64_t used, free, mapped, anonymous, trimmable;
 	uint64_t blocks;	/* of 112 bytes, part of used */
 	const char *arenas;	/* in place of the one that follows */
@@ -29,9 +29,10 @@ static void make_json(struct str *s, const struct given *g)
 
 	str_init(s);
 	str_printf(s, "{\n \"schema\": \"heapcore-report/1\",\n"
-		   " \"complete\": true,\n \"target\": { \"kind\": \"core\", "
+		   " \"complete\": true,\n \"target\": { \"kind\": \"%s\", "
 		   "\"program\": \"%s\", \"pid\": 7, \"threads\": 1, "
 		   "\"private_bytes\": %" PRIu64 " },\n",
+		   g->kind ? g->kind : "core",
 		   g->program ? g->program : "appd",
 		   g->mapped + g->anonymous);
 	str_printf(s, " \"totals\": { \"private_bytes\": %" PRIu64 ", "
@@ -255,9 +256,12 @@ TEST(what_only_rss_shows_is_said)
 	pair_fini(&p);
 	/* A file without holes does not know it. */
 	old.free_stored = old.free;
+	new.kind = "process";
 	pair_init(&p, &old, &new);
 	said_init(&s, &p.c);
-	CHECK(strcmp(s.item[0].rule, "touched"));
+	CHECK_STR(s.item[0].rule, "untouched");
+	CHECK_STR(s.item[0].text, "35.0M of the 39.0M that is free takes no "
+		  "memory; how much took none before is not known.");
 	said_fini(&s);
 	pair_fini(&p);
 }

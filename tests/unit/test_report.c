@@ -363,6 +363,26 @@ TEST(findings_show_or_hide_what_they_quote)
 	process_fini(&p);
 }
 
+/* gdb stores pages that were never touched; other writers are no news. */
+TEST(a_core_of_gdb_does_not_tell_what_is_resident)
+{
+	static const char words[] = "\nWhat is resident this core of gdb does "
+				    "not tell: heapcore snapshot and -p do\n";
+	struct report_options options = {
+		.kind = &report_analyze,
+		.sections = 1u << SECTION_WHERE,
+		.rows = 5,
+	};
+	struct process p;
+
+	process_init(&p, true);
+	p.sp->holes = HOLES_LOST;
+	CHECK(!strstr(render(&p, &options), words));
+	p.sp->writer = "gdb";
+	CHECK(strstr(render(&p, &options), words));
+	process_fini(&p);
+}
+
 TEST(totals_for_conditions)
 {
 	struct process p;
