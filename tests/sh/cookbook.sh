@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # docs/cookbook.md: each command is run on the core that the comment before it
 # names, and each line shown is in what it prints, but for numbers and widths.
+# The first report of README.md is what the demonstration prints.
 . "$SRC/tests/sh/tap"
 . "$SRC/tests/sh/core"
 need_cores
@@ -97,5 +98,30 @@ understood() {
 }
 sed -n 's/^    \(heapcore .*\)/\1/p' "$cook" >commands
 ok "the other commands' options are there" understood
+
+# said: headings, and in one line what stands out and the advice.
+said() {
+	grep -oE '^[A-Z][A-Z]+( [A-Z]+)*' "$1" | grep -v LEAKED
+	sed -n '/^WHAT STANDS OUT/,/^WHAT THE BLOCKS/p' "$1" | plain |
+		tr -s ' \n' '  ' | sed -E 's/N( ?N)*/N/g; s/WHAT THE B.*//'
+}
+# same_demo PART: headings, or all, are those of README.md.
+same_demo() {
+	case $1 in headings) last=5 ;; *) last='$' ;; esac
+	said shown | sed -n "1,${last}p" >want
+	said printed | sed -n "1,${last}p" >have
+	[ "$(wc -l <want)" -ge 5 ] && diff want have
+}
+sed -n '/^\$ heapcore analyze core.python3/,/^```/p' "$SRC/README.md" >shown
+if command -v python3 >/dev/null &&
+	(cd "$(dirname "$HEAPCORE")" && "$SRC/tests/demo") >printed 2>log; then
+	ok "README.md: headings are the program's" same_demo headings
+	case $(python3 -V) in
+	*' 3.11.'*) ok "README.md: sentences too" same_demo all ;;
+	*) skip "README.md: sentences too" "another Python says other things" ;;
+	esac
+else
+	skip "README.md: its report" "no python3, or no core of it"
+fi
 
 finish
