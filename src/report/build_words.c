@@ -55,6 +55,7 @@ static void block_text(const struct report_input *in, const struct block *b,
 static bool meaning(const struct report_input *in, vaddr value,
 		    struct str *ret)
 {
+	const struct heap_extent *x;
 	struct block b;
 
 	str_clear(ret);
@@ -64,6 +65,12 @@ static bool meaning(const struct report_input *in, vaddr value,
 		if (b.state == BLOCK_TOP || b.state == BLOCK_OVERHEAD)
 			return false;
 		block_text(in, &b, value, ret);
+		return true;
+	}
+	x = heap_extent_at(in->heap, value);
+	if (x && x->kind == EXTENT_RUNTIME) {
+		str_printf(ret, "in the %s heap",
+			   in->heap->arenas[x->arena].name);
 		return true;
 	}
 	return in->names && refs_symbol_text(in->names, value, ret);

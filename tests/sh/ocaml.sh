@@ -37,6 +37,21 @@ fixture() {
 ok "a core of OCaml 4.13" fixture ocaml4
 ok "a core of OCaml 5.3" fixture ocaml5
 
+# The static word that leads to the chunk, before whose start its size is.
+word_at() {
+	"$HEAPCORE" analyze -q --json --no-files --at="$1" \
+		"$SRC/tests/cores/ocaml4/core.xz" >at.json
+	jq -r ".words[0].$2" at.json
+}
+into_major() {
+	read -r _ _ heap _ <"$SRC/tests/cores/ocaml4/said"
+	leads=$(word_at 0x55f57a82c0a0 leads_to)
+	chunk=$(word_at 0x55f57a82c0a0 word)
+	size=$(word_at "$(printf 0x%x $((chunk - 32)))" meaning)
+	[ "$leads" = "in the ocaml major heap" ] && [ "$size" = "$heap" ]
+}
+ok "a word that leads into it" into_major
+
 exact() {
 	make_core core env "$@" || return 1
 	grep '^said' dump.log >said && as_said core
