@@ -195,6 +195,8 @@ static void fold_row(struct table *to, const struct table *from,
 			     ? "%.*s bytes, look-alike" : "%.*s", (int)n,
 			     table_text(from, &cells[TYPES_NAME]));
 	}
+	if (!same && cells[TYPES_KNOWN_BY].known)
+		table_copy(to, TYPES_KNOWN_BY, from, &cells[TYPES_KNOWN_BY]);
 	last = &to->cells[to->current];
 	for (size_t i = TYPES_BYTES; i < TYPES_COLUMNS; i++)
 		if (cells[i].known)

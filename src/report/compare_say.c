@@ -174,6 +174,97 @@ static void add_part(struct str *s, int64_t part, int64_t change)
 		str_printf(s, " %s", more_or_less(part));
 }
 
+/* A name of the program's own, and not what blocks look like. */
+static bool is_named(const struct compare *c, size_t pair)
+{
+	static const char *const guesses[] = {
+		"unknown", "shape", "content", "text", "symbol",
+	};
+	const struct table *t;
+	const struct cell *known = compare_label(c, COMPARE_TYPES, pair,
+						 TYPES_KNOWN_BY, &t);
+
+	for (size_t i = 0; i < countof(guesses); i++)
+		if (table_says(t, known, guesses[i]))
+			return false;
+	return known->known;
+}
+
+/* The named type that moved most after the one before; n_pairs if none. */
+static size_t next_type(const struct compare *c, int64_t change,
+			size_t before)
+{
+	size_t n = c->n_pairs[COMPARE_TYPES], best = n;
+	uint64_t most = 0, last = UINT64_MAX;
+
+	if (before < n)
+		last = num_abs(compare_change(c, COMPARE_TYPES, before,
+					      TYPES_BYTES).change);
+	for (size_t i = 0; i < n; i++) {
+		struct change x = compare_change(c, COMPARE_TYPES, i,
+						 TYPES_BYTES);
+		uint64_t size = num_abs(x.change);
+
+		if (!x.sure || !same_sign(x.change, change) || size <= most ||
+		    size > last || (size == last && i <= before) ||
+		    !is_named(c, i))
+			continue;
+		most = size;
+		best = i;
+	}
+	return best;
+}
+
+static void add_type(struct str *s, const struct compare *c, size_t pair)
+{
+	struct change n = compare_change(c, COMPARE_TYPES, pair, TYPES_BLOCKS);
+	const struct table *t;
+	const struct cell *name = compare_label(c, COMPARE_TYPES, pair,
+						TYPES_NAME, &t);
+
+	if (n.sure && n.change)
+		str_printf(s, "%" PRIu64 " %s ", num_abs(n.change),
+			   n.change < 0 ? "fewer" : "more");
+	str_add_name(s, table_text(t, name), name->text.len);
+}
+
+enum { TYPES_SAID = 3 };
+
+/*
+ * Types, where those with a name tell of at least half: they say more than a
+ * size.  False if they do not.
+ */
+static bool add_types(struct str *s, const struct compare *c, int64_t change)
+{
+	size_t none = c->n_pairs[COMPARE_TYPES];
+	uint64_t sum = 0;
+	size_t at[TYPES_SAID], n = 0;
+
+	for (size_t pair = none; n < TYPES_SAID; n++) {
+		uint64_t size;
+
+		pair = next_type(c, change, pair);
+		if (pair == none)
+			break;
+		size = num_abs(compare_change(c, COMPARE_TYPES, pair,
+					      TYPES_BYTES).change);
+		if (size < num_abs(change) / 20)
+			break;
+		sum += size;
+		at[n] = pair;
+	}
+	if (!n || sum < num_abs(change) / 2)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		str_adds(s, i ? ", " : ": ");
+		add_part(s, compare_change(c, COMPARE_TYPES, at[i],
+					   TYPES_BYTES).change, change);
+		str_adds(s, " in ");
+		add_type(s, c, at[i]);
+	}
+	return true;
+}
+
 /* The two sizes that make up most of it, if they do. */
 static void add_classes(struct str *s, const struct compare *c,
 			int64_t change)
@@ -250,7 +341,8 @@ static void say_used(struct said *s, const struct compare *c,
 	if (!used->sure || !used->change)
 		return;
 	begin(&text, used, "is in use");
-	add_classes(&text, c, used->change);
+	if (!add_types(&text, c, used->change))
+		add_classes(&text, c, used->change);
 	add_arena(&text, c, used->change);
 	str_addc(&text, '.');
 	say(s, "used", num_abs(used->change), used->change, &text);

@@ -392,6 +392,33 @@ TEST(new_arenas_are_counted)
 		   "their own.");
 }
 
+/* A class says more than a size; what blocks look like does not. */
+TEST(types_with_a_name_are_spoken_of_before_sizes)
+{
+	struct given old = base, new = base;
+	struct pair p;
+	struct said s;
+
+	old.more = ", \"types\": [ { \"name\": \"Product\", \"known_by\": "
+		   "\"runtime\", \"bytes\": 0, \"blocks\": 0 } ]";
+	new.more = ", \"types\": [ { \"name\": \"Product\", \"known_by\": "
+		   "\"runtime\", \"bytes\": 11200000, \"blocks\": 100000 } ]";
+	new.used += 112 * 100000;
+	new.blocks += 100000;
+	pair_init(&p, &old, &new);
+	said_init(&s, &p.c);
+	CHECK(strstr(s.item[0].text, ": all of it in 100000 more Product"));
+	said_fini(&s);
+	pair_fini(&p);
+	new.more = ", \"types\": [ { \"name\": \"zeros\", \"known_by\": "
+		   "\"content\", \"bytes\": 11200000, \"blocks\": 100000 } ]";
+	pair_init(&p, &old, &new);
+	said_init(&s, &p.c);
+	CHECK(strstr(s.item[0].text, "more blocks of 112 bytes"));
+	said_fini(&s);
+	pair_fini(&p);
+}
+
 /* Reports list no types yet: nothing but the table of lists knows of them. */
 TEST(types_are_compared_if_both_have_them)
 {
