@@ -71,6 +71,7 @@ static const struct column leak_columns[LEAKS_COLUMNS] = {
 static const struct column type_columns[TYPES_COLUMNS] = {
 	[TYPES_NAME] = COLUMN("name", "", TEXT),
 	[TYPES_KNOWN_BY] = COLUMN("known_by", "", TEXT),
+	[TYPES_SHAPE] = COLUMN("shape", "", TEXT),
 	[TYPES_BYTES] = COLUMN("bytes", "", BYTES),
 	[TYPES_BLOCKS] = COLUMN("blocks", "", COUNT),
 };
@@ -118,7 +119,7 @@ static const struct {
 	[COMPARE_LEAKS] = { "leaks", "leaks", leak_columns, LEAKS_COLUMNS,
 		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), 0, true },
 	[COMPARE_TYPES] = { "types", "types", type_columns, TYPES_COLUMNS,
-		BIT(TYPES_NAME), BIT(TYPES_KNOWN_BY), true },
+		BIT(TYPES_NAME), BIT(TYPES_KNOWN_BY) | BIT(TYPES_SHAPE), true },
 	[COMPARE_PHP_HOLDERS] = { "php_holders", "variables of PHP",
 		php_holder_columns, PHP_HOLDERS_COLUMNS,
 		BIT(PHP_HOLDERS_NAME) | BIT(PHP_HOLDERS_KIND) |
@@ -197,6 +198,11 @@ static void fold_row(struct table *to, const struct table *from,
 	}
 	if (!same && cells[TYPES_KNOWN_BY].known)
 		table_copy(to, TYPES_KNOWN_BY, from, &cells[TYPES_KNOWN_BY]);
+	if (n < cells[TYPES_NAME].text.len)
+		table_printf(to, TYPES_SHAPE, same ? "%.*s: several shapes"
+			     : "%.*s", same ? (int)n :
+			     (int)cells[TYPES_NAME].text.len,
+			     table_text(from, &cells[TYPES_NAME]));
 	last = &to->cells[to->current];
 	for (size_t i = TYPES_BYTES; i < TYPES_COLUMNS; i++)
 		if (cells[i].known)

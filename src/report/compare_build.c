@@ -549,6 +549,15 @@ static const struct column type_columns[Y_COLUMNS] = {
 	COUNT_CHANGE(Y_BLOCKS, TYPES_BLOCKS, "blocks_", "blocks"),
 };
 
+/* Look-alike blocks have the name that analyze gives them. */
+static void set_shape(struct table *t, const struct compare *c, size_t pair)
+{
+	const struct table *own;
+
+	if (compare_label(c, COMPARE_TYPES, pair, TYPES_SHAPE, &own)->known)
+		set_label(t, Y_NAME, c, COMPARE_TYPES, pair, TYPES_SHAPE);
+}
+
 /* ---- what PHP programs hold ---- */
 
 enum { O_NAME, O_HOLDS, O_COLUMNS = O_HOLDS + 3 };
@@ -584,7 +593,7 @@ static const struct diff_list lists[] = {
 	  class_columns, K_COLUMNS, .sort = K_MOVED, .moved = K_MOVED,
 	  .zero = K_USED, .set_name = set_size, .same = K_ALLOCATOR },
 	{ COMPARE_TYPES, DIFF_TYPES, "types", "TYPES", type_columns,
-	  Y_COLUMNS, .sort = Y_BYTES + 2 },
+	  Y_COLUMNS, .sort = Y_BYTES + 2, .set_name = set_shape },
 	{ COMPARE_PHP_HOLDERS, DIFF_PHP, "php_holders",
 	  "PHP VARIABLES, AND WHAT THEY ALONE HOLD", holder_columns,
 	  O_COLUMNS, .sort = O_HOLDS + 2, .no_total = true },

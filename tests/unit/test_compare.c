@@ -392,6 +392,24 @@ TEST(new_arenas_are_counted)
 		   "their own.");
 }
 
+TEST(look_alikes_have_the_name_that_analyze_gives)
+{
+	struct given g = base;
+	struct pair p;
+	char *text;
+
+	g.more = ", \"types\": [ { \"name\": \"64: ptr num\", \"bytes\": 64, "
+		 "\"blocks\": 1 }, { \"name\": \"48: num\", \"bytes\": 48, "
+		 "\"blocks\": 1 }, { \"name\": \"48: ptr\", \"bytes\": 48, "
+		 "\"blocks\": 1 } ]";
+	pair_init(&p, &g, &g);
+	text = render(&p.c, REPORT_CSV, "types");
+	CHECK(strstr(text, "\n64: ptr num,64,64,0,1,1,0\n"));
+	CHECK(strstr(text, "\n48: several shapes,96,96,0,2,2,0\n"));
+	free(text);
+	pair_fini(&p);
+}
+
 /* A class says more than a size; what blocks look like does not. */
 TEST(types_with_a_name_are_spoken_of_before_sizes)
 {
