@@ -285,7 +285,8 @@ TEST(matches_cross_pages_but_not_blocks)
 	CHECK_U64(count_matches(&t, "needle", SEARCH_BLOCKS), 3);
 	CHECK_U64(count_matches(&t, "needle", SEARCH_HEAP), 4);
 	CHECK_U64(count_matches(&t, "needle", SEARCH_ALL), 5);
-	CHECK_U64(count_matches(&t, "^needle", SEARCH_BLOCKS), 1);
+	CHECK_U64(count_matches(&t, "^needle", SEARCH_BLOCKS), 3);
+	CHECK_U64(count_matches(&t, "\\Aneedle", SEARCH_BLOCKS), 1);
 	CHECK_U64(count_matches(&t, "nee$", SEARCH_BLOCKS), 1);
 	CHECK_U64(count_matches(&t, "needle\\x00{60000}", SEARCH_BLOCKS), 2);
 	/* One that is longer than what a window sees of the next one. */
