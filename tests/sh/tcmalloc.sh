@@ -15,7 +15,7 @@ whole() {
 		"$2" "$3" || return 1
 	both_reports 0 &&
 	"$SRC/tests/truth/spans_compare" truth.txt blocks.json report.json \
-		tcmalloc $([ "$2" != many ] || echo 2)
+		tcmalloc
 }
 
 ok "build" $CC -O1 -o spans "$SRC/tests/truth/spans.c" -pthread -ldl

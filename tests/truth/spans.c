@@ -95,6 +95,8 @@ static void *work(void *arg)
 	unsigned me = (unsigned)(uintptr_t)arg, state = seed * 77 + me;
 	unsigned n = large ? LARGE : SLOTS / THREADS;
 
+	/* All have started: nobody else takes a block that is freed. */
+	pthread_barrier_wait(&all_here);
 	for (unsigned i = 0; i < 4 * n; i++)
 		fill(&slots[me][next(&state) % n], &state);
 	pthread_barrier_wait(&all_here);
