@@ -106,6 +106,7 @@ else
 fi
 
 # A server with threads, under load.
+answers() { redis-cli -s "$TMP/s" ping 2>/dev/null | grep -q PONG; }
 redis() {
 	rm -f witness
 	COUNT_FILE=$TMP/witness COUNT_PROGRAM=redis-server \
@@ -114,10 +115,7 @@ redis() {
 		--unixsocket "$TMP/s" --io-threads 2 --save '' \
 		--daemonize no >redis.out 2>&1 &
 	recorder=$!
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-		redis-cli -s "$TMP/s" ping 2>/dev/null | grep -q PONG && break
-		sleep 0.25
-	done
+	until_ok answers || return
 	redis-benchmark -s "$TMP/s" -n 2000 -c 20 -q -t set,get,lpush \
 		>/dev/null &&
 	redis-cli -s "$TMP/s" set heap core | grep -q OK &&
@@ -426,6 +424,7 @@ counted_children() {
 ok "--rate and --children" counted_children
 
 # Blocks got and given back, by the threads' own counters and by the trace.
+counts() { tr -d '\0' <counters | grep -qa .; }
 killed() {
 	runs=0
 	while [ $runs -lt "${KILLS:-10}" ]; do
@@ -435,6 +434,7 @@ killed() {
 		"$HEAPCORE" record -q -o k.trace -- ./events until_killed \
 			"$TMP/counters" 2>/dev/null &
 		recorder=$!
+		until_ok counts || return
 		sleep "0.$(((runs * 7919 + $$) % 300 + 100))"
 		kill -9 "$(ps -o pid= --ppid $recorder | head -1)"
 		wait $recorder
