@@ -4,8 +4,8 @@
 . "$SRC/tests/sh/tap"
 need jq
 
-# prog [EXIT]: 1000 blocks of 1008 bytes; SIGUSR1: so many more; SIGUSR2: a
-# mapping of malloc's own, of 2M.  EXIT: seconds until it ends.
+# prog: 1000 blocks of 1008 bytes; SIGUSR1: so many more; SIGUSR2: a mapping of
+# malloc's own, of 2M.
 cat >"$TMP/prog.c" <<'END'
 #include <signal.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void grow(void)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	sigset_t set, old;
 
@@ -42,8 +42,6 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, &old);
-	if (argc > 1)
-		alarm(atoi(argv[1]));
 	write(1, "ready\n", 6);
 	for (;;) {
 		sigsuspend(&old);
@@ -79,13 +77,15 @@ watch() {
 }
 
 ok "so many looks" is 0 watch --every=50ms --count=3
+# On a busy machine it stands still for so long that it is less often.
 ok "a heading, three lines, an end" sh -c '
-	grep -qE "^watch of process $0: prog, every 0.05 s$" out &&
+	grep -qE "^watch of process $0: prog, every 0.05 s( or less often:)?$" \
+		out &&
 	[ "$(grep -cE "^  [0-9][0-9]:[0-9][0-9]:[0-9][0-9] " out)" = 3 ] &&
 	[ "$(grep -cE "^20[0-9-]+ +RSS +in use +change +free RSS +trim" out)" = 1 ] &&
 	grep -qE "^  3 looks in [0-9.]+ s; in use as before" out' $PID
 ok "pauses are in milliseconds" sh -c '
-	[ "$(grep -cE "^  [0-9:]{8} .* [0-9]+\.[0-9]ms$" out)" = 3 ]'
+	[ "$(grep -cE "^  [0-9:]{8} .* [0-9]+\.[0-9]m?s$" out)" = 3 ]'
 # A look every millisecond stands still for longer than that.
 often() {
 	is 0 watch --every=1ms --count=2 || return
@@ -103,7 +103,7 @@ ok "one object a line: looks and an end" holds '
 	length == 4 and ([.[].kind] == ["look", "look", "look", "end"]) and
 	.[3].why == "count" and .[3].looks == 3 and .[3].failed_looks == 0' \
 	looks
-ok "times go on" holds '.[0].elapsed_s < 0.05 and
+ok "times go on" holds '.[0].elapsed_s < .[1].elapsed_s and
 	.[1].elapsed_s >= 0.049 and .[2].elapsed_s >= 0.099 and
 	.[0].time_s > 1600000000 and .[0].time_s < .[2].time_s' looks
 ok "only the first look has no change" holds '
@@ -126,11 +126,12 @@ ok "the numbers are those of analyze" sh -c '
 rss=$(awk '/^VmRSS/ { print $2 * 1024 }' /proc/$PID/status)
 ok "resident memory is that of the kernel" holds \
 	".[0].rss_bytes - $rss | fabs < 1048576" looks
+# A busy machine leaves out looks that are late.
 ok "a time to end after" is 0 watch --every=100ms --for=350ms --json
 ok "four looks in 350 ms" holds '.[-1].why == "time" and
-	.[-1].looks <= 4 and .[-1].looks >= 2' out
+	.[-1].looks <= 4 and .[-1].looks == length - 1' out
 ok "the first look comes at once" sh -c '
-	timeout 10 "$HEAPCORE" watch --every=1d --count=1 -p $0' $PID
+	timeout 300 "$HEAPCORE" watch --every=1d --count=1 -p $0' $PID
 
 # next: the next line of the watch, which writes to the pipe "lines".
 next() {
@@ -154,59 +155,54 @@ finish_watch() {
 }
 
 # Background jobs of a shell ignore SIGINT; so does what they start.
+sum=0
+# grown_by BYTES: by the next line.  A look may have been in the middle.
+grown_by() {
+	next && sum=$((sum + $(jq .used_change_bytes line))) && [ $sum = "$1" ]
+}
+mapped() {
+	until_ok grown_by 2101248 && jq -e '.mmapped_bytes == 2101248' line
+}
 start --every=200ms
 kill -USR1 $PID
 read -r word <&3
-seen=
-for i in 1 2 3 4 5; do
-	next
-	jq -e '.used_change_bytes == 1008000' line >/dev/null || continue
-	seen=yes
-	break
-done
-ok "growth is seen, line by line, while it runs" [ "$seen" ]
+ok "growth is seen, line by line, while it runs" until_ok grown_by 1008000
 kill -USR2 $PID
 read -r word <&3
-seen=
-for i in 1 2 3 4 5; do
-	next
-	jq -e '.used_change_bytes == 2101248 and .mmapped_bytes == 2101248' \
-		line >/dev/null || continue
-	seen=yes
-	break
-done
-ok "and a mapping of malloc's" [ "$seen" ]
+ok "and a mapping of malloc's" mapped
 finish_watch TERM
 ok "a signal ends it" [ $status = 0 ]
 ok "with a last line" holds '.[-1].kind == "end" and
 	.[-1].why == "signal" and .[-1].used_change_bytes == 3109248' rest
 exec 4<&-
-ok "Ctrl-C ends it too" sh -c '
-	"$HEAPCORE" watch --every=1h -p $0 >out &
-	tries=200
-	until grep -q : out; do
-		[ $((tries -= 1)) -gt 0 ] || exit 1
-		sleep 0.05
-	done
-	kill -INT $!
-	wait $! && grep -q "^IN ALL" out' $PID
+# ends_by SIGNAL FILE [OPTION]...: once its first line is there.
+ends_by() {
+	signal=$1 file=$2
+	shift 2
+	"$HEAPCORE" watch --every=1h -p $PID "$@" >out &
+	WATCH=$!
+	until_ok grep -qs '^  ..:..:.. ' "$file" && kill "-$signal" $WATCH &&
+		wait $WATCH && grep -q '^IN ALL' "$file"
+}
+ok "Ctrl-C ends it too" ends_by INT out
 ok "the process is as before: not traced, not stopped" sh -c '
 	grep -q "^TracerPid:.0$" /proc/$0/status &&
 	grep -q "^State:.S" /proc/$0/status' $PID
 
-# hangup IGNORE: lines printed one by one until a SIGHUP, and its status.
+# hangup IGNORE END: lines printed one by one until a SIGHUP, or until END
+# seconds have passed.
 hangup() {
 	rm -f hup
 	sh -c '[ -z "$1" ] || trap "" HUP
-		exec "$HEAPCORE" watch --json --every=50ms --count=40 -p $0' \
-		$PID "$1" >hup &
+		exec "$HEAPCORE" watch --json --every=50ms --for=$2 -p $0' \
+		$PID "$1" "$2" >hup &
 	WATCH=$!
-	until [ -s hup ]; do sleep 0.02; done
+	until_ok [ -s hup ] || return
 	kill -HUP $WATCH
-	wait $WATCH && jq -es ".[-1].why == \"$2\"" hup
+	wait $WATCH && jq -es ".[-1].why == \"$3\"" hup
 }
-ok "the end of the terminal ends it" hangup "" signal
-ok "unless that is to be ignored" hangup ignore count
+ok "the end of the terminal ends it" hangup "" 1h signal
+ok "unless that is to be ignored" hangup ignore 2s time
 
 # Nobody reads any more: it ends by SIGPIPE, without a word.
 ok "a closed pipe" sh -c '
@@ -218,15 +214,9 @@ ok "a closed pipe" sh -c '
 
 # ---- files ----
 
-ok "a file has its lines at once" sh -c '
-	"$HEAPCORE" watch --every=1h -p $0 -o log &
-	tries=200
-	until grep -qs prog log; do
-		[ $((tries -= 1)) -gt 0 ] || exit 1
-		sleep 0.05
-	done
-	[ "$(stat -c %a log)" = 600 ] && kill -TERM $! && wait $! &&
-	grep -q "^IN ALL" log && [ "$(ls log*)" = log ]' $PID
+ok "a file has its lines at once" ends_by TERM log -o log
+ok "nobody else may read it" sh -c '
+	[ "$(stat -c %a log)" = 600 ] && [ "$(ls log*)" = log ]'
 ok "it is replaced by another watch" is 0 watch --count=1 -o log --json
 ok "and again" is 0 watch --count=1 -o log
 echo "mine" >own
@@ -235,11 +225,19 @@ ok "unless forced" is 0 watch --count=1 -o own --force
 
 # ---- the end of the process ----
 
-./prog 1 >ended &
+./prog >ended &
 OTHER=$!
 until grep -q ready ended; do sleep 0.02; done
+# After the first look, it ends.
 gone() {
-	is 3 timeout 20 "$HEAPCORE" watch --every=1h --json -p $OTHER &&
+	"$HEAPCORE" watch --every=1h --json -p $OTHER >out 2>err &
+	WATCH=$!
+	until_ok [ -s out ] || return
+	kill -ALRM $OTHER
+	status=0
+	wait $WATCH || status=$?
+	cat err
+	[ $status = 3 ] &&
 		grep -qx "heapcore: process $OTHER: has ended" err &&
 		holds 'length == 2 and .[-1].why == "gone"' out
 }
@@ -250,40 +248,39 @@ ok "nothing was printed" [ ! -s out ]
 
 # ---- memory ----
 
-# lowest COUNT: reads so many lines; the least of heapcore's own memory after
-# each of them, in KiB: in the middle of a look it holds a copy of the process.
-lowest() {
-	low=999999
-	for i in $(seq "$1"); do
-		next || return 1
-		now=$(awk '/^RssAnon/ { print $2 }' /proc/$WATCH/status)
-		[ "$now" -ge $low ] || low=$now
-	done
+# between_looks: it stands still where it waits for the time of the next, or for
+# who reads its lines: in a look it holds a copy of the process.  The numbers
+# are ppoll and write, of x86 and ARM.
+between_looks() {
+	pid=$WATCH
+	kill -STOP $pid && until_ok all_in T || return
+	case $(cat /proc/$pid/syscall) in
+	'271 '* | '1 '* | '73 '* | '64 '*) return ;;
+	esac
+	kill -CONT $pid
+	return 1
 }
-# held: the least that its blocks in use come to, by our own account.
-held() {
-	held=999999999
-	for i in 1 2 3 4 5 6; do
-		now=$("$HEAPCORE" analyze -q --json -p $WATCH |
-			jq .totals.used_bytes) || :
-		[ "${now:-999999999}" -ge $held ] || held=$now
-	done
-}
-flat() {
-	start --every=5ms --count=220
-	# What it needs for the first time, it has by then.
-	lowest 10 && lowest 10 || return 1
-	early=$low
-	held
-	early_held=$held
-	lowest 160 && lowest 20 || return 1
-	held
+# after COUNT: reads so many lines; then what memory of its own heapcore has, in
+# KiB, and what its blocks in use come to, by our own account.
+after() {
+	for i in $(seq "$1"); do next || return; done
+	until_ok between_looks || return
+	rss=$(awk '/^RssAnon/ { print $2 }' /proc/$WATCH/status)
+	held=$("$HEAPCORE" analyze -q --json -p $WATCH | jq .totals.used_bytes)
 	maps=$(wc -l </proc/$WATCH/maps)
 	fds=$(ls /proc/$WATCH/fd | wc -l)
+	kill -CONT $WATCH
+}
+flat() {
+	start --every=5ms
+	# What it needs for the first time, it has by then.
+	after 20 || return
+	early_rss=$rss early_held=$held
+	after 180 || return
 	finish_watch TERM
-	echo "in 20 looks ${early}K, in the last of 200 ${low}K; blocks" \
+	echo "after 20 looks ${early_rss}K, after 200 ${rss}K; blocks" \
 		"$early_held, $held; $maps mappings, $fds descriptors"
-	[ "$low" -lt $((early + 256)) ] && [ $early_held -lt 999999999 ] &&
+	[ "$rss" -lt $((early_rss + 256)) ] && [ "$early_held" -gt 0 ] &&
 		[ "$held" -lt $((early_held + 2048)) ] &&
 		[ "$maps" -lt 150 ] && [ "$fds" -lt 20 ]
 }
@@ -295,20 +292,11 @@ fi
 
 # The peak has none of that doubt: a leak of a page a look would be 720K.
 peak() {
-	"$HEAPCORE" watch --every=2ms --count="$1" -p $PID >/dev/null &
-	WATCH=$!
-	high=0
-	while now=$(awk '/^VmHWM/ { print $2 }' /proc/$WATCH/status \
-		2>/dev/null) && [ "$now" ]; do
-		high=$now
-		sleep 0.02
-	done
-	wait $WATCH
+	high=$(./peak "$HEAPCORE" watch --every=2ms --count="$1" -p $PID)
 }
 same_peak() {
-	peak 20
-	first=$high
-	peak 200
+	$CC -o peak "$SRC/tests/truth/peak.c" && peak 20 && first=$high &&
+		peak 200 || return
 	echo "peak of 20 looks ${first}K, of 200 ${high}K"
 	[ "$high" -lt $((first + 512)) ]
 }
