@@ -14,9 +14,12 @@ strace -o first true 2>/dev/null || skip_all "strace may not trace here"
 alone() {
 	want=$1 got=0
 	shift
-	strace -f -qq -e trace=execve,execveat,network,io_uring_setup,prctl \
+	# A file for each thread: no line breaks into another.
+	rm -f calls.*
+	strace -ff -qq -e trace=execve,execveat,network,io_uring_setup,prctl \
 		-o calls "$HEAPCORE" "$@" >out 2>err || got=$?
 	[ "$got" = "$want" ] || { cat err; echo "status $got"; return 1; }
+	cat calls.* >calls
 	grep -c 'SECCOMP_MODE_FILTER.* = 0' calls >filters || :
 	grep -v -e 'prctl(' -e '+++' -e '---' calls >others || :
 	[ "$(cat filters)" = 1 ] && [ "$(wc -l <others)" = 1 ] &&

@@ -64,8 +64,6 @@ start() {
 	pid=$!
 }
 
-# all_in STATES: of every thread, the state is one of these letters.
-all_in() { ! cat "/proc/$pid/task"/*/status | grep -q "^State:.[^$1]"; }
 threads() { [ "$(ls "/proc/$pid/task" | wc -l)" = "$1" ]; }
 
 # quiet: nothing in the process moves any more, nor wants to.
@@ -335,7 +333,7 @@ $CC -O0 -o large large.c
 group=/sys/fs/cgroup/memory/heapcore-test-$$ limit=memory.limit_in_bytes
 [ -d /sys/fs/cgroup/memory ] ||
 	group=/sys/fs/cgroup/heapcore-test-$$ limit=memory.max
-sleeps() { all_in S; }
+large() { [ "$(cat "/proc/$pid/comm")" = large ] && all_in S; }
 on_disk() {
 	sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0" analyze -q \
 		--only=where --tmpdir="$2" -p "$3"' "$HEAPCORE" "$group" \
@@ -355,7 +353,7 @@ in_memory() {
 if [ "$(id -u)" = 0 ] && mkdir "$group" 2>/dev/null; then
 	if { echo 80M >"$group/$limit"; } 2>/dev/null; then
 		start "$TMP/large"
-		until_ok sleeps
+		until_ok large || :
 		ok "a container's limit: the copy goes to a disk" on_disk
 		ok "or is refused, in words" in_memory
 		kill -KILL "$pid"

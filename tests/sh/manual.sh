@@ -258,16 +258,12 @@ if [ "$tcmalloc" ]; then
 fi
 
 ./prog wait &
-PID=$!
+pid=$! PID=$!
 export PID
 trap 'kill -KILL $PID 2>/dev/null || :' EXIT
-# Its threads are there as soon as it has done its work.
-tries=100
-until grep -qs '^State:.S' "/proc/$PID/task/$PID/status" &&
-	[ "$(ls "/proc/$PID/task" | wc -l)" = 2 ]; do
-	[ $((tries -= 1)) -gt 0 ] || break
-	sleep 0.05
-done
+# Both of its threads sleep as soon as they have done their work.
+at_work() { [ "$(ls "/proc/$PID/task" | wc -l)" = 2 ] && all_in S; }
+until_ok at_work
 # Not everybody may stop a process.
 process=yes
 heapcore analyze -q -p $PID >live.txt 2>refused || process=

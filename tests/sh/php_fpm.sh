@@ -22,20 +22,22 @@ END
 "$PHP_FPM" -n -F $([ "$(id -u)" != 0 ] || echo -R) -y fpm.conf \
 	>fpm.out 2>&1 &
 master=$!
-trap 'kill -KILL $worker $master 2>/dev/null || :' EXIT
-worker=
-tries=200
-until [ -S socket ] && worker=$(cat /proc/$master/task/$master/children \
-	2>/dev/null) && [ "$worker" ]; do
-	[ $((tries -= 1)) -gt 0 ] || skip_all "php-fpm does not start"
-	sleep 0.05
-done
-worker=${worker% }
+trap 'kill -KILL $pid $master 2>/dev/null || :' EXIT
+pid=
+started() {
+	[ -S socket ] || return
+	pid=$(cat /proc/$master/task/$master/children 2>/dev/null) || return
+	pid=${pid% }
+	[ "$pid" ]
+}
+until_ok started >late || skip_all "php-fpm does not start"
 
 requests() { "$programs/fcgi" socket "$TMP/worker.php" "$1" | grep 'rows$'; }
 ok "a thousand requests" requests 1000
 
-"$HEAPCORE" analyze -q --json -p "$worker" >idle.json 2>refused || [ $? = 3 ] ||
+# It has cleaned up behind the last one as soon as it waits for another.
+until_ok all_in S
+"$HEAPCORE" analyze -q --json -p "$pid" >idle.json 2>refused || [ $? = 3 ] ||
 	{ head -n 1 refused; finish; }
 # one FILE QUERY
 one() {
@@ -52,12 +54,11 @@ ok "idle: WHERE adds up" one idle.json \
 
 mkdir wait
 "$programs/fcgi" socket "$TMP/worker.php" 0
-tries=200
-until [ "$(wc -l 2>/dev/null <wait/usage)" = 3 ]; do
-	[ $((tries -= 1)) -gt 0 ] || break
-	sleep 0.05
-done
-"$HEAPCORE" analyze -q --json -p "$worker" >busy.json || [ $? = 3 ]
+in_request() {
+	[ -e wait/usage ] && [ "$(wc -l <wait/usage)" = 3 ] && all_in S
+}
+until_ok in_request
+"$HEAPCORE" analyze -q --json -p "$pid" >busy.json || [ $? = 3 ]
 ok "in a request: in use is what PHP says" one busy.json \
 	"(.allocators[] | select(.name == \"zend\") |
 		[.used_bytes, .mapped_bytes]) == [$(tail -n 1 wait/usage |

@@ -9,25 +9,11 @@ need python3
 pid=
 trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null || :' EXIT
 
-# until_true SECONDS COMMAND...: as long as the process lives.
-until_true() {
-	tries=$(($1 * 20))
-	shift
-	while ! "$@"; do
-		[ $((tries -= 1)) -gt 0 ] || { echo "no: $*"; return 1; }
-		grep -qs '^State:.[^ZX]' "/proc/$pid/status" ||
-			{ echo "gone before: $*"; return 1; }
-		sleep 0.05
-	done
-}
-
-stopped() {
-	for task in /proc/"$1"/task/*; do
-		case $(sed 's/.*) //' "$task/stat") in
-		T* | t*) ;;
-		*) return 1 ;;
-		esac
-	done
+# there_or_gone COMMAND...: the command says that it is so far, which is kept
+# in $there, or the process has ended.
+there_or_gone() {
+	there=
+	! grep -qs '^State:.[^ZX]' "/proc/$pid/status" || { "$@" && there=yes; }
 }
 
 # start COMMAND...: in a folder where its core will be; $pid.
@@ -47,13 +33,13 @@ start() {
 adds_up() {
 	signal=$1
 	shift
-	if ! until_true 30 "$@"; then
+	if ! until_ok there_or_gone "$@" || [ ! "$there" ]; then
 		kill -KILL "$pid"
 		cat program.log
 		return 1
 	fi
 	kill -STOP "$pid"
-	until_true 10 stopped "$pid" || return 1
+	until_ok all_in T || return 1
 	cat "/proc/$pid/smaps" >smaps
 	[ "$core_writer" = gdb ] || { kill "-$signal" "$pid"; signal=CONT; }
 	core_of core "$pid" "$signal" || return 1

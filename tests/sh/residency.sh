@@ -45,8 +45,6 @@ int main()
 }
 END
 
-# all_in STATES: of every thread, the state is one of these letters.
-all_in() { ! cat "/proc/$pid/task"/*/status | grep -q "^State:.[^$1]"; }
 
 # start COMMAND...: it runs until it is quiet, and stands still from then on.
 start() {

@@ -38,7 +38,7 @@ if command -v "$CXX" >/dev/null; then
 		threads text
 		grep -c . text
 		grep -q '^  4 threads: [0-9]*, [0-9]*, [0-9]*, [0-9]*$' text &&
-			grep -q '^    #2   almost_there at stacks.cc:29, inlined$' \
+			grep -q '^    #2   almost_there at stacks.cc:33, inlined$' \
 				text &&
 			grep -q '^    #.* app::(anonymous namespace)::measure at' \
 				text &&

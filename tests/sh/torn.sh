@@ -45,9 +45,7 @@ looks() {
 	name=$1
 	LD_PRELOAD=$2 INSIDE='' "$program" >ready &
 	pid=$!
-	while [ -e "/proc/$pid" ] && ! grep -q ready ready; do
-		sleep 0.05
-	done
+	until_ok grep -q ready ready || :
 	shift 2
 	result=0 found=0
 	for i in $(seq 20); do

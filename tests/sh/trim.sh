@@ -11,23 +11,18 @@ alarm() {
 		--fail-if='free_resident_share>60%'
 }
 
+trimmed() { [ "$(wc -l <said)" = 2 ]; }
 # given MIX LEAST: at least LEAST bytes must come back.
 given() {
 	: >said
 	./trimmed "$1" >said &
 	pid=$!
-	n=0
-	until grep -q ready said || [ $((n += 1)) -gt 300 ]; do
-		sleep 0.1
-	done
+	until_ok grep -q ready said || return
 	"$HEAPCORE" analyze -q --json -p "$pid" >report.json
 	fails=0
 	alarm 2>/dev/null || fails=$?
 	kill -USR1 "$pid"
-	n=0
-	until [ "$(wc -l <said)" = 2 ] || [ $((n += 1)) -gt 300 ]; do
-		sleep 0.1
-	done
+	until_ok trimmed || return
 	quiet=0
 	alarm >after.json || quiet=$?
 	kill -USR1 "$pid"

@@ -19,7 +19,7 @@ seen() {
 	$T capture-pane -p -t s >pane 2>/dev/null && grep -qE -e "$1" pane
 }
 wait_for() {
-	until_true seen "$1" && return
+	until_ok seen "$1" && return
 	echo "no '$1' in"
 	cat pane
 	return 1
@@ -99,7 +99,7 @@ mouse_on() {
 }
 killed_by() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	mouse_on && until_true browser || return 1
+	mouse_on && until_ok browser || return 1
 	kill -"$1" $child && wait_for "status $2" && restored
 }
 ok "terminated, the terminal is as it was" killed_by TERM 143
@@ -122,7 +122,7 @@ killed_outright() {
 	for key; do
 		$T send-keys -t s $key && wait_for "\[$key " || return 1
 	done
-	mouse_on && until_true browser_itself || return 1
+	mouse_on && until_ok browser_itself || return 1
 	kill -KILL ${inner% } && wait_for 'status 137' && restored
 }
 ok "killed outright" killed_outright
@@ -130,7 +130,7 @@ ok "killed outright later" killed_outright 6 7
 # Once something was computed, another process is the browser.
 killed_later() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	until_true browser || return 1
+	until_ok browser || return 1
 	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
 	child=${child% }
 	[ -n "$(cat "/proc/$child/task/$child/children")" ] && mouse_on ||
@@ -146,13 +146,13 @@ alone() {
 }
 few() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	until_true browser || return 1
+	until_ok browser || return 1
 	child=${child% }
 	for key in 6 7 8; do
 		$T send-keys -t s $key
-		wait_for "\[$key " && until_true alone || return 1
+		wait_for "\[$key " && until_ok alone || return 1
 	done
-	kill -KILL "$child" && until_true [ ! -e "/proc/${inner% }" ]
+	kill -KILL "$child" && until_ok [ ! -e "/proc/${inner% }" ]
 }
 ok "two processes, whatever was computed" few
 ok "a fault later" killed_later SEGV 139
@@ -184,7 +184,7 @@ int prctl(int what, unsigned long a, unsigned long b, unsigned long c,
 END
 cancelled() {
 	open_in tmux-256color && wait_for 'in use by the program' || return 1
-	$T send-keys -t s 6 && until_true [ -e held ] || return 1
+	$T send-keys -t s 6 && until_ok [ -e held ] || return 1
 	$T send-keys -t s C-c && wait_for 'cancelled' || return 1
 	seen 'WHERE THE MEMORY IS' || return 1
 	$T send-keys -t s 6 && wait_for '^ > . g_sessions' || return 1
@@ -204,7 +204,7 @@ stopped() {
 	mouse_on || return 1
 	$T send-keys -t s C-z && wait_for 'status 148' && restored || return 1
 	$T send-keys -t s fg Enter && wait_for '^ > . g_sessions' || return 1
-	until_true screen_is 11 || return 1
+	until_ok screen_is 11 || return 1
 	$T send-keys -t s 2 && wait_for 'SIZE CLASSES' || return 1
 	$T send-keys -t s Q && wait_for '^ready.$' && restored
 }

@@ -339,14 +339,10 @@ export TERM
 T="tmux -f /dev/null -S $TMP/tmux"
 $T new-session -d -s stays cat || { skip "a terminal" "no tmux"; finish; }
 trap '$T kill-server 2>/dev/null || :' EXIT
-seen() {
-	tries=200
-	until $T capture-pane -p -t s >pane 2>/dev/null &&
-		grep -qE -e "$1" pane; do
-		[ $((tries -= 1)) -gt 0 ] || { cat pane; return 1; }
-		sleep 0.05
-	done
+shown() {
+	$T capture-pane -p -t s >pane 2>/dev/null && grep -qE -e "$1" pane
 }
+seen() { until_ok shown "$1" || { cat pane; return 1; }; }
 in_terminal() {
 	$T new-session -d -s s -x 80 -y 24 \
 		"PS1='ready\$ ' ENV= LC_ALL=C.UTF-8 sh" || return 1

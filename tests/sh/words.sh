@@ -61,11 +61,9 @@ ok "build" $CC -O0 -fno-builtin -w -pthread -o prog prog.c
 ./prog &
 pid=$!
 trap 'kill -KILL $pid 2>/dev/null || :' EXIT
-tries=200
-until [ -e ready ] || [ $((tries -= 1)) = 0 ]; do
-	sleep 0.05
-done
+until_ok [ -e ready ] && until_ok all_in S || exit
 kill -STOP $pid
+until_ok all_in T || exit
 "$HEAPCORE" analyze -q -p $pid --only=all --rows=all >out 2>err ||
 	[ $? = 3 ] || skip_all "$(head -n 1 err)"
 "$HEAPCORE" analyze -q -p $pid --only=all --json >out.json || [ $? = 3 ]

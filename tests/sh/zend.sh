@@ -155,11 +155,7 @@ anywhere() {
 			>/dev/null 2>&1
 	) &
 	pid=$!
-	tries=400
-	until [ -e ready ]; do
-		[ $((tries -= 1)) -gt 0 ] || return 1
-		sleep 0.02
-	done
+	until_ok [ -e ready ] || return 1
 	core_of core $pid ABRT || return 1
 	wait $pid 2>/dev/null || :
 	"$HEAPCORE" analyze -q --json core >report.json || [ $? = 3 ] ||

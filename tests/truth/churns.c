@@ -44,6 +44,6 @@ int main(void)
 		if (pthread_create(&thread, NULL, work, (void *)i))
 			return 2;
 	/* Should nobody come. */
-	sleep(100);
+	sleep(600);
 	return 0;
 }

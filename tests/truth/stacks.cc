@@ -5,15 +5,19 @@
  * handler on a stack of its own.  All others have arrived when main() goes
  * down.
  */
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <vector>
 
+enum { WORKERS = 13 };
 static std::atomic<int> arrived;
 
 __attribute__((noinline)) static void stay()
@@ -99,9 +103,30 @@ static void *signalled(void *)
 	return NULL;
 }
 
+/* They have counted; a moment later they are asleep. */
+static bool others_sleep()
+{
+	int sleeping = 0;
+	DIR *dir = opendir("/proc/self/task");
+
+	while (const dirent *e = readdir(dir)) {
+		std::string path = "/proc/self/task/";
+		char state = 0;
+		FILE *f;
+
+		path += e->d_name;
+		f = fopen((path + "/stat").c_str(), "r");
+		if (f && fscanf(f, "%*d (stacks) %c", &state) == 1)
+			sleeping += state == 'S';
+		if (f)
+			fclose(f);
+	}
+	closedir(dir);
+	return sleeping == WORKERS + 2;
+}
+
 int main()
 {
-	enum { WORKERS = 13 };
 	struct sigaction sa = {};
 	pthread_t t;
 
@@ -114,7 +139,7 @@ int main()
 	pthread_create(&t, NULL, signalled, NULL);
 	while (arrived < WORKERS + 2)
 		usleep(1000);
-	/* They have counted; a moment later they are asleep. */
-	usleep(20000);
+	while (!others_sleep())
+		usleep(1000);
 	abort();
 }
