@@ -258,11 +258,12 @@ static void add_pointer(struct builder *b, uint32_t type, uint64_t off,
 static void add_array(struct builder *b, uint32_t type, uint64_t off,
 		      struct context in)
 {
+	/* Copies: what is added below may make other types, and move these. */
 	struct dtype ty = *dwarf_type_head(b->f->t, type);
-	const struct dtype *element = dwarf_type_head(b->f->t, ty.target);
+	struct dtype element = *dwarf_type_head(b->f->t, ty.target);
 
-	if (!element->size || element->kind == DTYPE_SCALAR ||
-	    element->kind == DTYPE_CHAR)
+	if (!element.size || element.kind == DTYPE_SCALAR ||
+	    element.kind == DTYPE_CHAR)
 		return;
 	if (!ty.n || ty.n > FEW) {
 		push(b, &(struct field){
@@ -271,7 +272,7 @@ static void add_array(struct builder *b, uint32_t type, uint64_t off,
 		return;
 	}
 	for (uint64_t i = 0; i < ty.n; i++)
-		add_type(b, ty.target, off + i * element->size, in);
+		add_type(b, ty.target, off + i * element.size, in);
 }
 
 static bool find_member(struct fields *f, uint32_t type, const char *name,

@@ -180,6 +180,29 @@ lies() {
 }
 ok "types that lead to themselves" lies
 
+# So many types that their table moves while an array of three is looked at.
+awk 'BEGIN {
+	print "#include <stdlib.h>"
+	for (i = 0; i < 1500; i++)
+		printf "struct b%d { struct b%d *q; int n; };" \
+			"struct { struct b%d ******f; struct b%d *p; }" \
+			" x%d[3];\n", i, i, i, i, i
+	print "int main(void) {"
+	for (i = 0; i < 1500; i++)
+		printf "x%d[2].p = calloc(1, sizeof(*x%d->p));\n", i, i
+	print "abort(); }"
+}' >many.c
+many() {
+	"$CC" -g -O0 -o many many.c && make_core many.core "$TMP/many" ||
+		return
+	# What is read of freed memory is not what was there.
+	MALLOC_PERTURB_=165 MALLOC_MMAP_THRESHOLD_=1000000000 "$HEAPCORE" \
+		analyze -q --only=types --json many.core |
+		jq -e '[.types[] | select(.known_by == "dwarf")] |
+			length == 1500'
+}
+ok "many types" many
+
 # A debug file beside the program, as it is, of another build, and cut off.
 apart() {
 	"$CC" -g -O1 -o apart "$truth/types.c" &&
