@@ -210,7 +210,8 @@ static void read_elements(struct reading *r, vaddr addr, uint32_t type,
 	uint64_t size = dwarf_type_size(r->s->t, type);
 	size_t n_fields;
 
-	if (!size || addr >= r->end)
+	/* Elements that are not looked at for their depth cost no steps. */
+	if (!size || addr >= r->end || r->depth >= MAX_DEPTH)
 		return;
 	if (!n || n > (r->end - addr) / size)
 		n = (r->end - addr) / size;
@@ -420,9 +421,12 @@ static void read_region(struct spread *s, const struct region *g)
 {
 	struct reading r = { .s = s, .known = g->known };
 	uint64_t size = dwarf_type_size(s->t, g->type), bytes;
+	size_t n_fields;
 
 	s->exhausted |= !s->steps;
-	if (!mul_ok(size, g->n, &bytes) || !add_ok(g->addr, bytes, &r.end))
+	fields_get(&s->fields, g->type, &n_fields);
+	if (!n_fields || !mul_ok(size, g->n, &bytes) ||
+	    !add_ok(g->addr, bytes, &r.end))
 		return;
 	/* What has no bound of its own ends with the block. */
 	if (index_find(s->ix, g->addr))

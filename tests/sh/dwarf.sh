@@ -203,6 +203,21 @@ many() {
 }
 ok "many types" many
 
+# Arrays without a bound at the end of each other, and a large block.
+awk 'BEGIN {
+	print "#include <stdlib.h>\nstruct s20 { void *p; };"
+	for (i = 19; i >= 0; i--)
+		printf "struct s%d { void *p; struct s%d a[0]; };\n", i, i + 1
+	print "struct s0 *all;"
+	print "int main(void) { all = calloc(1, 4 << 20); abort(); }"
+}' >nested.c
+nested() {
+	"$CC" -g -O0 -o nested nested.c &&
+		make_core nested.core "$TMP/nested" &&
+		timeout 60 "$HEAPCORE" analyze --only=types nested.core
+}
+ok "open arrays in open arrays" nested
+
 # A debug file beside the program, as it is, of another build, and cut off.
 apart() {
 	"$CC" -g -O1 -o apart "$truth/types.c" &&
