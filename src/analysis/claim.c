@@ -114,7 +114,7 @@ static enum fit fit_of(struct spread *s, const struct claim *c,
 	if (ty.kind == DTYPE_ARRAY)
 		return FIT_ARRAY;
 	if (c->n)
-		return c->n * ty.size <= p->usable ? FIT_EXACT : FIT_NONE;
+		return c->n <= p->usable / ty.size ? FIT_EXACT : FIT_NONE;
 	if (is_snug(s, n * ty.size, p->usable)) {
 		*ret_n = 1;
 		return c->node ? FIT_NODE : FIT_EXACT;
