@@ -109,8 +109,11 @@ obj/%.o: $(srcdir)/%.c config.mk | $(DEPS)
 	@mkdir -p $(@D)
 	$(call run,CC) $(CC) $(FLAGS) -MMD -MP -c -o $@ $<
 
-# Most of these run for milliseconds: their compiler is what takes long.
-obj/tests/%.o: FLAGS += -I$(srcdir)/tests $(if $(filter -O2,$(CFLAGS)),-O1)
+# Most of these run for milliseconds: their compiler and their linker are what
+# takes long.  Whoever debugs them has configured with --enable-debug.
+BRIEF = $(filter -O2,$(CFLAGS))
+obj/tests/%.o: FLAGS += -I$(srcdir)/tests $(if $(BRIEF),-O1 -g0)
+LINK_TEST = $(LINK) $(if $(BRIEF),-Xlinker -S)
 # What a walk compares are words, a million an input: to tell libFuzzer of each
 # would cost more than the walk.
 ifneq ($(FUZZ),)
@@ -121,7 +124,7 @@ endif
 
 $(UNIT): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)
-	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+	$(call run,LD) $(LINK_TEST) -o $@ $^ $(ALL_LIBS)
 
 $(BENCH): %: %.o libheapcore.a
 	@mkdir -p $(@D)
@@ -131,11 +134,11 @@ $(BENCH): %: %.o libheapcore.a
 $(REPLAYS): tests/fuzz/replay_%: obj/tests/fuzz/fuzz_%.o \
 		obj/tests/fuzz/replay.o libheapcore.a
 	@mkdir -p $(@D)
-	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+	$(call run,LD) $(LINK_TEST) -o $@ $^ $(ALL_LIBS)
 
 $(DAMAGE): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)
-	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
+	$(call run,LD) $(LINK_TEST) -o $@ $^ $(ALL_LIBS)
 
 $(FUZZERS): %: obj/%.o libheapcore.a
 	@mkdir -p $(@D)
