@@ -73,6 +73,7 @@ struct live {
 	uint64_t start_ns, deadline_ns;	/* of the pause */
 	bool lost;			/* it, or all threads seen, ended */
 	bool busy;			/* another heapcore has it just now */
+	bool over;			/* why it was refused is not seen now */
 	struct live_thread *threads;	/* owned, sorted by tid */
 	size_t n_threads, cap_threads;
 

@@ -146,14 +146,24 @@ static bool no_capability(const struct live_case *c, struct err *err)
 	return true;
 }
 
+static bool some_reason(const struct live_case *c, struct err *err)
+{
+	/* With CAP_SYS_PTRACE, of Yama's only 3 is left: ask it first. */
+	return c->known &&
+	       (traced(c, err) || (c->yama >= 3 && yama(c, err)) ||
+		other_namespace(c, err) || no_capability(c, err) ||
+		other_user(c, err) || not_dumpable(c, err) || yama(c, err));
+}
+
+static bool forbidden(int number)
+{
+	return number == EPERM || number == EACCES;
+}
+
 bool live_say_why(const struct live_case *c, const char *what, int number,
 		  struct err *err)
 {
-	/* With CAP_SYS_PTRACE, of these only 3 is left: ask it first. */
-	if ((number == EPERM || number == EACCES) && c->known &&
-	    (traced(c, err) || (c->yama >= 3 && yama(c, err)) ||
-	     other_namespace(c, err) || no_capability(c, err) ||
-	     other_user(c, err) || not_dumpable(c, err) || yama(c, err)))
+	if (forbidden(number) && some_reason(c, err))
 		return false;
 	errno = number;
 	err_system(err, "%s: %s", c->who, what);
@@ -173,6 +183,12 @@ static void look_at_own(struct live_case *c)
 		close(fd);
 	/* What is not known does not make a difference. */
 	c->own_caps = ok ? self.caps : c->own_euid ? 0 : UINT64_MAX;
+}
+
+/* The tracer; 0 if it has ended, which lets go of all. */
+static pid_t if_alive(pid_t tracer)
+{
+	return tracer && kill(tracer, 0) && errno == ESRCH ? 0 : tracer;
 }
 
 static void look_at_tracer(struct live_case *c)
@@ -240,13 +256,14 @@ bool live_refused(struct live *lv, const char *what, int number,
 	if (c.known) {
 		c.uid = status.uid;
 		c.euid = status.euid;
-		c.tracer = status.tracer;
+		c.tracer = if_alive(status.tracer);
 		c.mem_owner = fstatat(lv->proc_fd, "mem", &st, 0) ?
 			c.euid : st.st_uid;
 	}
 	look_at_own(&c);
 	look_at_tracer(&c);
 	lv->busy = traced_by_us(&c);
+	lv->over = forbidden(number) && !some_reason(&c, err);
 	return live_say_why(&c, what, number, err);
 }
 

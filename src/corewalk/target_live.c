@@ -465,8 +465,8 @@ static struct space *open_once(uint32_t pid,
 		ok = lv->options.no_stop ? capture_running(lv, err) :
 		     capture_in_thread(lv, err);
 	*again = !ok && lv->busy ? AGAIN_LATER :
-		 !ok && lv->lost && goes_on_without_main(lv) ? AGAIN_NOW :
-		 AGAIN_NO;
+		 !ok && (lv->over || (lv->lost && goes_on_without_main(lv))) ?
+		 AGAIN_NOW : AGAIN_NO;
 	if (ok) {
 		finish(lv);
 		return sp;

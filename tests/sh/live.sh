@@ -263,6 +263,53 @@ together() {
 }
 ok "six at once wait for each other" together
 
+# Refused by a tracer that lets go before it is looked for.
+cat >refuse.c <<'END'
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	static int refused;
+	va_list list;
+	long a[3];
+
+	if (request == PTRACE_SEIZE &&
+	    refused++ < atoi(getenv("REFUSALS"))) {
+		errno = EPERM;
+		return -1;
+	}
+	va_start(list, request);
+	for (int i = 0; i < 3; i++)
+		a[i] = va_arg(list, long);
+	va_end(list);
+	return syscall(SYS_ptrace, (long)request, a[0], a[1], a[2]);
+}
+END
+refused() {
+	env LD_PRELOAD="$TMP/refuse.so" REFUSALS=$1 "$HEAPCORE" analyze -q \
+		--only=where -p "$pid" 2>&1
+}
+let_go() {
+	refused 5 || [ $? = 3 ]
+}
+for_ever() {
+	refused 1000 >err
+	status=$?
+	cat err
+	[ $status = 2 ] && grep -q 'cannot be stopped: Operation not perm' err
+}
+if sanitized || ! "$CC" -shared -fPIC -w -o refuse.so refuse.c; then
+	skip "refused by one that lets go" "nothing can be preloaded"
+else
+	ok "refused by one that lets go: tried again" let_go
+	ok "but not for ever" for_ever
+fi
+
 torn() {
 	"$HEAPCORE" analyze --no-stop --json -p "$pid" >report 2>err
 	status=$?
