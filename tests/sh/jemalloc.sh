@@ -48,6 +48,7 @@ ok "perl" real /usr/bin/perl -e '%h = map { $_ => [1, "x" x ($_ % 90)] }
 	1 .. 60000; kill 6, $$'
 
 # redis: a million keys, and what jemalloc counts at the moment of its death.
+answers() { redis-cli -s redis/socket ping 2>&1 | grep -q PONG; }
 redis() {
 	$CC -shared -fPIC -o asked.so "$SRC/tests/truth/dies_asked.c" -ldl ||
 		return 1
@@ -62,13 +63,12 @@ redis() {
 			--enable-debug-command yes
 	) >redis.log 2>&1 &
 	pid=$!
-	while [ -e "/proc/$pid" ] && ! redis-cli -s redis/socket ping 2>&1 |
-			grep -q PONG; do
-		sleep 0.05
-	done
-	redis-cli -s redis/socket debug populate 1000000 key 40 |
-		grep -q OK && core_of core "$pid" USR2 ||
-		{ kill "$pid"; return 1; }
+	# Its reply is not the end of what it does for a client: epoll_wait is.
+	until_ok answers &&
+		redis-cli -s redis/socket debug populate 1000000 key 40 |
+			grep -q OK &&
+		until_ok stop_in "232 22" && kill -USR2 "$pid" &&
+		core_of core "$pid" CONT || { kill -KILL "$pid"; return 1; }
 	"$HEAPCORE" analyze -q --json --only=allocators,leaks core \
 		>report.json || return 1
 	said=$(sed -n 's/^A //p' redis.log)

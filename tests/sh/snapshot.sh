@@ -52,26 +52,29 @@ int main(int argc, char **argv)
 	memset(malloc(300 << 20), 1, 4096);
 	mmap(NULL, 1ul << 36, PROT_READ | PROT_WRITE, MAP_PRIVATE |
 	     MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (pipe(fds) || dup2(fds[0], 0))
+		return 1;
 	pthread_create(&t, NULL, wait_here, NULL);
 	if (argc > 1 && !strcmp(argv[1], "seccomp") &&
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 		return 1;
+	write(1, "ready\n", 6);
 	if (argc > 1 && !strcmp(argv[1], "busy"))
 		for (;;)
 			rounds++;
 	/* Waits for a byte; says what came instead. */
-	if (pipe(fds))
-		return 1;
-	dup2(fds[0], 0);
 	return read(0, &byte, 1) == 1 ? 0 : 3;
 }
 END
 $CC -O0 -g -pthread -o prog prog.c
 
+# start [MODE]: it is ready, and waits unless it is to be busy.
 start() {
-	"$TMP/prog" "$@" &
+	: >said
+	"$TMP/prog" "$@" >said &
 	pid=$!
-	sleep 0.3
+	until_ok grep -q ready said || exit
+	[ "${1-}" = busy ] || until_ok all_in S || exit
 }
 snap() {
 	"$HEAPCORE" snapshot -p "$pid" "$@"
@@ -175,42 +178,47 @@ fi
 
 # ---- by a fork ----
 
+# as_before: nothing is left of it, as soon as the process runs again.
+as_before() {
+	[ "$before" = "$(cat "/proc/$pid/syscall")" ] &&
+		[ "$(cat "/proc/$pid/task/$pid/children")" = "" ] &&
+		[ "$(grep -c 'TracerPid:.0' "/proc/$pid/status")" = 1 ] &&
+		[ "$(grep -c 'SigBlk:.0*$' "/proc/$pid/status")" = 1 ]
+}
 forked() {
 	before=$(cat "/proc/$pid/syscall")
 	snap -o forked --fork --force 2>err || { cat err; return 1; }
 	cat err
 	report forked >of-forked
-	diff of-process of-forked &&
-		[ "$before" = "$(cat "/proc/$pid/syscall")" ] &&
-		[ "$(cat "/proc/$pid/task/$pid/children")" = "" ] &&
-		[ "$(grep -c 'TracerPid:.0' "/proc/$pid/status")" = 1 ] &&
-		[ "$(grep -c 'SigBlk:.0*$' "/proc/$pid/status")" = 1 ]
+	diff of-process of-forked && until_ok as_before
 }
+# handled: the signal has been taken, and it lives.
+taken() { grep -q '^ShdPnd:.0*$' "/proc/$pid/status" && all_in S; }
+handled() { kill -TRAP "$pid" && until_ok taken; }
 # A debugger has left its marks since.
 report -p "$pid" >of-process
 if [ "$(uname -m)" = x86_64 ]; then
 	ok "--fork: the same; no child is left" forked
 	ok "--fork: again" forked
-	kill -TRAP "$pid"
-	sleep 0.1
-	ok "--fork: its signal handlers are as before" [ -d "/proc/$pid" ]
+	ok "--fork: its signal handlers are as before" handled
 else
 	skip "--fork" "not on this machine"
 fi
 kill "$pid"
 
+# ran: it has used more of the processor than $before.
+cpu() { awk '{ print $14 }' "/proc/$pid/stat"; }
+ran() { [ "$(cpu)" -gt "$before" ]; }
 busy() {
 	start busy
 	for _ in 1 2 3 4 5 6 7 8; do
 		snap -q -o busy --fork --force || return
 	done
-	a=$(awk '{ print $14 }' "/proc/$pid/stat")
-	sleep 0.3
-	b=$(awk '{ print $14 }' "/proc/$pid/stat")
+	before=$(cpu)
+	until_ok ran || return
 	children=$(cat "/proc/$pid/task/$pid/children")
 	kill "$pid"
-	"$HEAPCORE" analyze busy >report &&
-		[ "$b" -gt "$a" ] && [ -z "$children" ]
+	"$HEAPCORE" analyze busy >report && [ -z "$children" ]
 }
 seccomp() {
 	start seccomp

@@ -437,7 +437,7 @@ looks_again() {
 	cat screen
 	return 1
 }
-sleep 60 &
+sleep 1000 &
 sleeper=$!
 if "$HEAPCORE" analyze -q -p $sleeper >/dev/null 2>&1; then
 	ok "r: what has changed since the last look" looks_again

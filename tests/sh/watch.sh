@@ -248,23 +248,14 @@ ok "nothing was printed" [ ! -s out ]
 
 # ---- memory ----
 
-# between_looks: it stands still where it waits for the time of the next, or for
-# who reads its lines: in a look it holds a copy of the process.  The numbers
-# are ppoll and write, of x86 and ARM.
-between_looks() {
-	pid=$WATCH
-	kill -STOP $pid && until_ok all_in T || return
-	case $(cat /proc/$pid/syscall) in
-	'271 '* | '1 '* | '73 '* | '64 '*) return ;;
-	esac
-	kill -CONT $pid
-	return 1
-}
 # after COUNT: reads so many lines; then what memory of its own heapcore has, in
-# KiB, and what its blocks in use come to, by our own account.
+# KiB, and what its blocks in use come to, by our own account.  In a look it
+# holds a copy of the process: it has to stand in ppoll, until the next one, or
+# in write, until somebody reads.
 after() {
 	for i in $(seq "$1"); do next || return; done
-	until_ok between_looks || return
+	pid=$WATCH
+	until_ok stop_in "271 1 73 64" || return
 	rss=$(awk '/^RssAnon/ { print $2 }' /proc/$WATCH/status)
 	held=$("$HEAPCORE" analyze -q --json -p $WATCH | jq .totals.used_bytes)
 	maps=$(wc -l </proc/$WATCH/maps)

@@ -1040,27 +1040,27 @@ TEST(programs_agree_with_smaps)
 {
 	static const char *const python[] = {
 		"python3", "-c", "import time, json, decimal\n"
-		"x = [str(i) * 20 for i in range(100000)]\ntime.sleep(60)",
+		"x = [str(i) * 20 for i in range(100000)]\ntime.sleep(600)",
 		NULL
 	};
 	static const char *const perl[] = {
-		"perl", "-e", "$h{$_} = 'x' x $_ for 1 .. 3000; sleep 60",
+		"perl", "-e", "$h{$_} = 'x' x $_ for 1 .. 3000; sleep 600",
 		NULL
 	};
 	static const char *const php[] = {
 		"php", "-r", "for ($i = 0; $i < 20000; $i++) "
-		"$a[] = str_repeat('y', $i % 3000); sleep(60);", NULL
+		"$a[] = str_repeat('y', $i % 3000); sleep(600);", NULL
 	};
 	static const char *const redis[] = {
 		"redis-server", "--port", "0", "--save", "", "--unixsocket",
-		"/tmp/heapcore-test.socket", NULL
+		"./redis.socket", NULL
 	};
-	static const char *const sleeper[] = { "sleep", "60", NULL };
+	static const char *const sleeper[] = { "sleep", "600", NULL };
 
 	check_program(python);
 	check_program(perl);
 	check_program(php);
 	check_program(redis);
-	unlink("/tmp/heapcore-test.socket");
+	unlink("redis.socket");
 	CHECK(check_program(sleeper));
 }
