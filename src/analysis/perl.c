@@ -51,26 +51,48 @@ static bool is_arena(struct space *sp, vaddr addr)
 	return true;
 }
 
+/* Is the block one by itself?  The chain is still to be seen. */
+static bool looks_like_one(struct space *sp, const struct block *b,
+			   vaddr *next)
+{
+	uint64_t count;
+
+	/* The slots' count, and no flags. */
+	return b->state == BLOCK_USED && b->usable >= ARENA &&
+	       b->usable < ARENA + ROOM &&
+	       space_u64(sp, b->addr + COUNT_OFF, &count) &&
+	       count == SLOTS && space_u64(sp, b->addr, next) &&
+	       is_arena(sp, b->addr);
+}
+
+/* Where few are asked about, the others count only if one of them is one. */
+static bool nobody_asks(const struct census_input *in)
+{
+	uint32_t number = 0;
+	struct block b;
+	vaddr next;
+
+	if (!in->only)
+		return false;
+	while (census_next_only(in, &number, &b))
+		if (looks_like_one(in->sp, &b, &next))
+			return false;
+	return true;
+}
+
 static void collect(struct arenas *a, const struct census_input *in)
 {
 	struct heap_iter it;
 	struct block b;
+	vaddr next;
 
 	heap_iter_init(&it, in->heap);
-	while (heap_iter_next(&it, &b)) {
-		uint64_t next, count;
-
-		/* The slots' count, and no flags. */
-		if (b.state != BLOCK_USED || b.usable < ARENA ||
-		    b.usable >= ARENA + ROOM ||
-		    !space_u64(in->sp, b.addr + COUNT_OFF, &count) ||
-		    count != SLOTS || !space_u64(in->sp, b.addr, &next) ||
-		    !is_arena(in->sp, b.addr))
-			continue;
-		MEM_PUSH(a->items, a->n, a->cap) = (struct arena_block){
-			.addr = b.addr, .next = next,
-		};
-	}
+	while (heap_iter_next(&it, &b))
+		if (looks_like_one(in->sp, &b, &next))
+			MEM_PUSH(a->items, a->n, a->cap) =
+				(struct arena_block){
+					.addr = b.addr, .next = next,
+				};
 }
 
 static struct arena_block *next_of(const struct arenas *a,
@@ -97,7 +119,7 @@ void perl_name(struct types *t, const struct census_input *in)
 {
 	struct arenas a = { .n = 0 };
 
-	if (in->sp->word != 8)
+	if (in->sp->word != 8 || nobody_asks(in))
 		return;
 	collect(&a, in);
 	SORT_BY(a.items, a.n, addr);

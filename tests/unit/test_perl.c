@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arenas of Perl's values made by hand, whole and damaged. */
+#include <stdlib.h>
+
 #include "analysis/perl.h"
 #include "unit/check.h"
 #include "unit/toy_heap.h"
@@ -32,9 +34,13 @@ static void begin(struct perl *p)
 	}
 }
 
-/* How many blocks are named; ends it. */
-static unsigned named(struct perl *p)
+/*
+ * How many blocks are named, if but the one at only is asked about, which is 0
+ * for all; ends it.
+ */
+static unsigned named_of(struct perl *p, vaddr only)
 {
+	uint64_t *bits = NULL;
 	struct census_input in = { .sp = p->toy.sp, .heap = &p->toy.h };
 	struct index ix;
 	struct types t;
@@ -45,7 +51,15 @@ static unsigned named(struct perl *p)
 	CHECK(index_init(&ix, &p->toy.h, GIB, &err));
 	in.ix = &ix;
 	types_init(&t, ix.n);
+	if (only) {
+		uint32_t number = index_find(&ix, only);
+
+		bits = mem_zalloc((ix.n / 64 + 1) * sizeof(*bits));
+		bits[number >> 6] |= UINT64_C(1) << (number & 63);
+		in.only = bits;
+	}
 	perl_name(&t, &in);
+	free(bits);
 	for (uint32_t i = 0; i < ix.n; i++)
 		n += t.of[i] != 0;
 	types_fini(&t);
@@ -54,12 +68,27 @@ static unsigned named(struct perl *p)
 	return n;
 }
 
+static unsigned named(struct perl *p)
+{
+	return named_of(p, 0);
+}
+
 TEST(a_chain_of_arenas)
 {
 	struct perl p;
 
 	begin(&p);
 	CHECK_U64(named(&p), ARENAS);
+}
+
+TEST(only_where_one_is_asked_about)
+{
+	struct perl p;
+
+	begin(&p);
+	CHECK_U64(named_of(&p, p.at[1]), ARENAS);
+	begin(&p);
+	CHECK_U64(named_of(&p, p.at[1] + ARENA + 16), 0);
 }
 
 /* The chain breaks there: the older ones are one of their own. */
