@@ -32,6 +32,7 @@ void edges_fini(struct edges *e)
 	free(e->text);
 	free(e->vectors);
 	free(e->strings);
+	free(e->met.refs);
 	*e = (struct edges){ 0 };
 }
 
@@ -255,6 +256,30 @@ static void add(struct edges *e, const struct edges_piece *p, uint64_t at,
 
 /* ---- the pass ---- */
 
+/* Keeps the words of the heap that point into the block asked about. */
+static void note_asked(struct edges *e, const struct edges_piece *p,
+		       uint64_t at, const struct scan_hits *hits, size_t n)
+{
+	uint64_t off = e->asked - e->ix->base, size = e->asked_end - e->asked;
+	struct graph_asked *met = &e->met;
+
+	if (!size || p->root)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		vaddr word = p->start + at + hits->pos[i] * (uint64_t)p->word;
+
+		if (hits->off[i] - off >= size || word - e->asked < size)
+			continue;
+		if (met->n < GRAPH_ASKED_MAX)
+			MEM_PUSH(met->refs, met->n, met->cap) =
+				(struct graph_ref){
+					word, e->ix->base + hits->off[i],
+				};
+		else
+			met->n_more++;
+	}
+}
+
 /* Leaves those that may lead to one of few blocks. */
 static size_t keep_hits(const struct kin *only, struct scan_hits *hits,
 			size_t n)
@@ -357,8 +382,10 @@ static void scan_window(struct edges *e, const struct edges_piece *p,
 		size_t n_hits = scan_words(p->bytes + at, n, p->word,
 					   e->ix->base, e->ix->span, &hits);
 
-		if (e->only)
+		if (e->only) {
 			n_hits = keep_hits(e->only, &hits, n_hits);
+			note_asked(e, p, at, &hits, n_hits);
+		}
 		add_hits(e, p, at, &hits, n_hits);
 	}
 }

@@ -44,6 +44,7 @@ struct edges {
 	uint64_t max_edges;
 	const struct weak_census *classes;	/* of all; for edges_run() */
 	const struct kin *only;	/* blocks that edges may lead to; NULL: all */
+	vaddr asked, asked_end;	/* a block whose referrers are kept, or 0 */
 	unsigned one_in;	/* count the blocks of one window in so many */
 
 	/* The result; what is owned is freed by edges_fini(). */
@@ -57,6 +58,7 @@ struct edges {
 	struct edges_vector *vectors;	/* owned */
 	size_t n_vectors, cap_vectors;
 	uint64_t *strings;		/* owned; bits by number */
+	struct graph_asked met;
 
 	/* Private. */
 	uint32_t next;		/* nodes before it have their off */

@@ -21,6 +21,7 @@ enum {
 	HOLE_MIN = 64 << 10,
 	/* More that lead to a block: all edges at once are cheaper. */
 	KIN_MAX = 1 << 18,
+	KIN_SWEEPS = 4,
 	/* About so many are enough to say what blocks are like. */
 	CENSUS_BYTES = 128 << 20,
 };
@@ -235,6 +236,10 @@ static void add_job(struct builder *b, size_t first, size_t end,
 	job->first = first_node;
 	job->end = end_node;
 	job->only = b->g->kin;
+	if (b->g->extent == GRAPH_STEP) {
+		job->asked = b->g->asked.start;
+		job->asked_end = b->g->asked.end;
+	}
 	job->off = b->g->off;
 	job->max_edges = min_u64(bytes / 4 / JOBS, UINT32_MAX / JOBS);
 }
@@ -502,6 +507,20 @@ static bool prepare(struct graph *g, const struct heap *h,
 	return true;
 }
 
+/* The second job's come behind those of the first. */
+static void join_asked(struct graph *g, const struct edges *job)
+{
+	struct graph_asked *a = &g->asked;
+
+	/* Where there were too many, those behind are among the others. */
+	for (size_t i = 0; i < job->met.n; i++)
+		if (a->n < GRAPH_ASKED_MAX)
+			MEM_PUSH(a->refs, a->n, a->cap) = job->met.refs[i];
+		else
+			a->n_more++;
+	a->n_more += job->met.n_more;
+}
+
 /* From pieces to edges. */
 static bool find_edges(struct builder *b, struct err *err)
 {
@@ -520,8 +539,10 @@ static bool find_edges(struct builder *b, struct err *err)
 		settle_vectors(b);
 		settle_own(b);
 	}
-	for (size_t i = 0; i < b->n_jobs; i++)
+	for (size_t i = 0; i < b->n_jobs; i++) {
+		join_asked(b->g, &b->jobs[i]);
 		edges_fini(&b->jobs[i]);
+	}
 	return ok;
 }
 
@@ -572,10 +593,11 @@ static void no_kin(struct graph *g)
 	g->kin = NULL;
 }
 
-/* A set of the few. */
+/* A set of the few, the first of which is asked about. */
 static void set_kin(struct graph *g, const vaddr *few, size_t n_few)
 {
-	no_kin(g);
+	g->asked.start = few[0];
+	g->asked.end = index_end(&g->ix, few[0]);
 	g->kin = mem_alloc(sizeof(*g->kin));
 	kin_init(g->kin, &g->ix);
 	for (size_t i = 0; i < n_few; i++)
@@ -597,6 +619,20 @@ static bool root_refers(const struct graph *g, uint32_t block)
 	return false;
 }
 
+/* What refers to the set becomes a part of it; false if all of it is. */
+static bool add_sources(struct graph *g)
+{
+	size_t before = g->kin->n;
+	uint32_t node;
+
+	for (uint32_t e = 0; e < g->n_edges; e = g->off[node + 1]) {
+		node = graph_source(g, e);
+		if (!graph_is_root(g, node))
+			kin_add(g->kin, node);
+	}
+	return g->kin->n > before;
+}
+
 static void drop_edges(struct graph *g)
 {
 	mem_unmap(g->dst, g->dst_bytes);
@@ -604,23 +640,50 @@ static void drop_edges(struct graph *g)
 	g->n_edges = 0;
 }
 
+/*
+ * All that leads to the few.  A sweep follows what lies in its direction; the
+ * pass for edges shows what it could not see.  False with too_far set if that
+ * is much, or far to go: all edges at once are cheaper then.
+ */
+static bool build_kin(struct builder *b, bool *too_far, struct err *err)
+{
+	struct graph *g = b->g;
+	bool more = add_sources(g);
+
+	g->extent = GRAPH_KIN;
+	for (unsigned i = 0; i < KIN_SWEEPS; i++) {
+		drop_edges(g);
+		if (more && !kin_sweep(g->kin, b->pieces, b->n_pieces, i & 1,
+				       KIN_MAX))
+			break;
+		if (!find_edges(b, err))
+			return false;
+		more = add_sources(g);
+		if (!more)
+			return true;
+	}
+	*too_far = true;
+	return false;
+}
+
 static bool build_near(struct builder *b, const vaddr *few, size_t n_few,
 		       struct err *err)
 {
 	struct graph *g = b->g;
+	bool too_far = false;
 
 	set_kin(g, few, n_few);
 	g->extent = GRAPH_STEP;
 	if (!find_edges(b, err))
 		return false;
-	if (root_refers(g, index_find(&g->ix, few[0])))
+	if (root_refers(g, index_find(&g->ix, few[0])) ||
+	    build_kin(b, &too_far, err))
 		return true;
+	if (!too_far)
+		return false;
 	drop_edges(g);
-	g->extent = GRAPH_KIN;
-	if (!kin_close(g->kin, b->pieces, b->n_pieces, KIN_MAX)) {
-		no_kin(g);
-		g->extent = GRAPH_WHOLE;
-	}
+	no_kin(g);
+	g->extent = GRAPH_WHOLE;
 	return find_edges(b, err);
 }
 
@@ -651,6 +714,7 @@ void graph_fini(struct graph *g)
 	if (g->dst)
 		mem_unmap(g->dst, g->dst_bytes);
 	no_kin(g);
+	free(g->asked.refs);
 	roots_fini(&g->roots);
 	index_fini(&g->ix);
 	*g = (struct graph){ 0 };

@@ -27,6 +27,21 @@
 #define GRAPH_SPARE (UINT32_C(1) << 30)
 #define GRAPH_NODE (GRAPH_SPARE - 1)
 
+/* A word of the heap that points into the block asked about. */
+struct graph_ref {
+	vaddr word;
+	uint64_t value;
+};
+enum { GRAPH_ASKED_MAX = 1 << 16 };
+
+/* Those of them that do not lie in that block itself. */
+struct graph_asked {
+	vaddr start, end;	/* of what the program may use of it */
+	struct graph_ref *refs;	/* owned; by address, the first of all */
+	size_t n, cap;
+	uint64_t n_more;
+};
+
 struct graph {
 	struct space *sp;	/* borrowed */
 	struct index ix;
@@ -43,6 +58,7 @@ struct graph {
 		GRAPH_STEP,	/* edges to them; a root refers to the first */
 	} extent;
 	struct kin *kin;	/* owned; what edges lead to; NULL: whole */
+	struct graph_asked asked;	/* 0 of a graph for all */
 };
 
 /*
@@ -69,6 +85,13 @@ static inline uint32_t graph_root_node(const struct graph *g, size_t root)
 static inline bool graph_is_root(const struct graph *g, uint32_t node)
 {
 	return node >= g->ix.n;
+}
+
+/* The node that an edge is of. */
+static inline uint32_t graph_source(const struct graph *g, uint32_t edge)
+{
+	return (uint32_t)BISECT(mid, 0, (size_t)g->n_nodes + 1,
+				g->off[mid] <= edge) - 1;
 }
 
 /* How many words refer to each block, by number; the caller frees it. */

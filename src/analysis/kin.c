@@ -6,10 +6,7 @@
 #include "analysis/scan.h"
 #include "base/mem.h"
 
-enum {
-	WINDOW = SCAN_WORDS,	/* words */
-	MAX_PASSES = 6,		/* then all edges at once are cheaper */
-};
+enum { WINDOW = SCAN_WORDS };	/* words */
 
 void kin_init(struct kin *k, const struct index *ix)
 {
@@ -63,8 +60,8 @@ static void look(struct kin *k, const struct edges_piece *p, uint64_t at,
 	}
 }
 
-static void pass(struct kin *k, const struct edges_piece *p, bool back,
-		 size_t max)
+static void sweep(struct kin *k, const struct edges_piece *p, bool back,
+		  size_t max)
 {
 	uint64_t step = (uint64_t)WINDOW * p->word;
 	uint64_t n = (p->n + step - 1) / step;
@@ -73,23 +70,15 @@ static void pass(struct kin *k, const struct edges_piece *p, bool back,
 		look(k, p, (back ? n - 1 - i : i) * step, back);
 }
 
-bool kin_close(struct kin *k, const struct edges_piece *pieces,
-	       size_t n_pieces, size_t max)
+bool kin_sweep(struct kin *k, const struct edges_piece *pieces,
+	       size_t n_pieces, bool back, size_t max)
 {
-	for (unsigned i = 0; i < MAX_PASSES; i++) {
-		bool back = i & 1;
-		size_t before = k->n;
+	for (size_t i = 0; i < n_pieces && k->n <= max; i++) {
+		const struct edges_piece *p =
+			&pieces[back ? n_pieces - 1 - i : i];
 
-		for (size_t j = 0; j < n_pieces && k->n <= max; j++) {
-			size_t at = back ? n_pieces - 1 - j : j;
-
-			if (!pieces[at].root)
-				pass(k, &pieces[at], back, max);
-		}
-		if (k->n > max)
-			return false;
-		if (k->n == before)
-			return true;
+		if (!p->root)
+			sweep(k, p, back, max);
 	}
-	return false;
+	return k->n <= max;
 }

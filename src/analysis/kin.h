@@ -5,9 +5,9 @@
  * says nothing about whether and how the few can be reached, nor of what type
  * they are.
  *
- * Cost.  Passes over the heap, there and back, until one finds nothing new: a
- * list in the order of addresses takes one.  A bit for each block.  Within
- * analysis/ only.
+ * Cost.  A sweep is a pass over the heap, and finds all of a list in the order
+ * of its direction; what lies behind it is for the next.  A bit for each block.
+ * Within analysis/ only.
  */
 #ifndef ANALYSIS_KIN_H
 #define ANALYSIS_KIN_H
@@ -30,11 +30,12 @@ void kin_fini(struct kin *k);
 void kin_add(struct kin *k, uint32_t block);
 
 /*
- * All that leads to what was added, by the words of these pieces; false if
- * that is more than max blocks, or far to go.
+ * Adds what leads to the set by the words of these pieces, which are sorted,
+ * from the first to the last or back; what is added counts from there on.
+ * False if there are more than max blocks then.
  */
-bool kin_close(struct kin *k, const struct edges_piece *pieces,
-	       size_t n_pieces, size_t max) MUST_CHECK;
+bool kin_sweep(struct kin *k, const struct edges_piece *pieces,
+	       size_t n_pieces, bool back, size_t max) MUST_CHECK;
 
 static inline bool kin_has(const struct kin *k, uint32_t block)
 {

@@ -182,8 +182,6 @@ void refs_word_text(struct refs_names *n, const struct graph *g,
 
 /* ---- referrers ---- */
 
-enum { MAX_LOOKUPS = 1 << 16 };
-
 struct hunt {
 	struct refs *r;
 	struct space *sp;
@@ -300,11 +298,30 @@ static int by_kind(const void *a, const void *b)
 	return ORDER(x->kind, y->kind) ?: ORDER(x->word, y->word);
 }
 
+static void hunt_heap(struct hunt *h)
+{
+	for (size_t i = 0; i < h->h->n_extents; i++) {
+		const struct heap_extent *x = &h->h->extents[i];
+
+		if (x->kind == EXTENT_BLOCKS || x->kind == EXTENT_MMAPPED)
+			hunt_range(h, x->start, x->end + x->overlap);
+	}
+}
+
+/* What was met before is what would be met now. */
+static void recall(struct hunt *h, const struct graph_asked *asked)
+{
+	for (size_t i = 0; i < asked->n; i++)
+		met(h, asked->refs[i].word, asked->refs[i].value);
+	h->r->count[REFS_BLOCK] += asked->n_more;
+}
+
 void refs_find(struct refs *r, struct space *sp, struct heap *h,
-	       const struct where *w, vaddr from, vaddr to)
+	       const struct where *w, const struct graph_asked *asked,
+	       vaddr from, vaddr to)
 {
 	struct hunt hunt = { .r = r, .sp = sp, .h = h, .from = from,
-			     .to = to, .lookups = MAX_LOOKUPS };
+			     .to = to, .lookups = GRAPH_ASKED_MAX };
 	struct roots roots;
 
 	*r = (struct refs){ .n = 0 };
@@ -317,12 +334,10 @@ void refs_find(struct refs *r, struct space *sp, struct heap *h,
 			hunt_range(&hunt, hunt.root->start, hunt.root->end);
 	}
 	hunt.root = NULL;
-	for (size_t i = 0; i < h->n_extents; i++) {
-		const struct heap_extent *x = &h->extents[i];
-
-		if (x->kind == EXTENT_BLOCKS || x->kind == EXTENT_MMAPPED)
-			hunt_range(&hunt, x->start, x->end + x->overlap);
-	}
+	if (asked && asked->start == from && asked->end == to)
+		recall(&hunt, asked);
+	else
+		hunt_heap(&hunt);
 	SORT(r->item, r->n, by_kind);
 	roots_fini(&roots);
 }

@@ -63,10 +63,12 @@ struct refs {
 
 /*
  * All words that point into [from, to): one pass over memory, nothing is
- * built.  Free blocks and the words of the range itself do not count.
+ * built.  Free blocks and the words of the range itself do not count.  What a
+ * graph for that block has met is not looked for again; NULL: there is none.
  */
 void refs_find(struct refs *r, struct space *sp, struct heap *h,
-	       const struct where *w, vaddr from, vaddr to);
+	       const struct where *w, const struct graph_asked *asked,
+	       vaddr from, vaddr to);
 
 /* A way from a root to a block: which word leads on from each node. */
 struct refs_step {

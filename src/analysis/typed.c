@@ -163,8 +163,7 @@ static void note_all(struct typed *ty, const struct typed_input *in)
 static bool may_claim(const struct typed *ty, const struct graph *g,
 		      uint32_t e)
 {
-	uint32_t node = (uint32_t)BISECT(mid, 0, (size_t)g->n_nodes + 1,
-					 g->off[mid] <= e) - 1;
+	uint32_t node = graph_source(g, e);
 
 	return spread_waits(&ty->spread, node) ||
 	       (!graph_is_root(g, node) &&

@@ -100,7 +100,8 @@ static void build_referrers(struct report *r, const struct report_input *in)
 
 	t->whole = true;
 	range_of(in->at, &from, &to);
-	refs_find(&refs, in->sp, in->heap, in->where, from, to);
+	refs_find(&refs, in->sp, in->heap, in->where,
+		  in->reach ? &in->reach->g->asked : NULL, from, to);
 	for (size_t i = 0; i < refs.n; i++)
 		add_ref(t, in->names, &refs.item[i], from);
 	build_counts(r, &refs);
@@ -219,7 +220,7 @@ static void add_culprit(struct table *t, const struct report_input *in,
 	struct refs refs;
 	struct str s;
 
-	refs_find(&refs, in->sp, in->heap, in->where, c->before.addr,
+	refs_find(&refs, in->sp, in->heap, in->where, NULL, c->before.addr,
 		  c->before.addr + c->before.usable);
 	table_row(t);
 	table_set(t, B_BLOCK, c->before.addr);

@@ -443,7 +443,7 @@ TEST(who_refers)
 	toy_put(&t, b[2], b[0] + 40);		/* behind it neither */
 	t.sp->threads[0].regs[3] = b[0];
 	toy_done(&t);
-	refs_find(&refs, t.sp, &t.h, &t.w, b[0], b[0] + 40);
+	refs_find(&refs, t.sp, &t.h, &t.w, NULL, b[0], b[0] + 40);
 	CHECK_U64(refs.n, 5);
 	CHECK_U64(refs.count[ROOT_ANONYMOUS], 1);
 	CHECK_U64(refs.count[ROOT_STACK], 1);
