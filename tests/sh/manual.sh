@@ -36,26 +36,28 @@ int main(int argc, char **argv)
 {
 	pthread_t t;
 	size_t n;
-	int keep;
+	int count, keep;
 
 	pthread_barrier_init(&barrier, NULL, 2);
 	pthread_create(&t, NULL, work, NULL);
 	pthread_barrier_wait(&barrier);
 	*(void **)malloc(48) = (void *)work;
 	mapped = memset(malloc(3 << 20), 1, 3 << 20);
-	for (int i = 0; i < N; i++)
+	/* A profile wants samples; for all else, some blocks will do. */
+	count = strcmp(argv[1], "profile") ? 6000 : N;
+	for (int i = 0; i < count; i++)
 		all[i] = memset(malloc(24 + i % 900), 2, 24);
 	for (int i = 0; i < 3; i++)
 		texts[i] = strcpy(malloc(40),
 				  "a text that occurs three times");
 	/* Most pages are held by blocks, or could go back. */
 	keep = strcmp(argv[1], "wait") ? 4 : 1000;
-	for (int i = 0; i < N; i++)
+	for (int i = 0; i < count; i++)
 		if (i % keep)
 			free(all[i]);
 	while (!strcmp(argv[1], "wait"))
 		pause();
-	if (!strcmp(argv[1], "fault"))
+	if (!strcmp(argv[1], "fault") || !strcmp(argv[1], "profile"))
 		*(volatile int *)16 = 1;
 	/* As a string that is too long for the last block would. */
 	mapped = malloc(56);
@@ -254,7 +256,7 @@ tcmalloc=$(library libtcmalloc.so.4)
 if [ "$tcmalloc" ]; then
 	ok "and one with a profile" make_core core.tcmalloc env \
 		TCMALLOC_SAMPLE_PARAMETER=4096 LD_PRELOAD="$tcmalloc" \
-		"$TMP/prog" fault
+		"$TMP/prog" profile
 fi
 
 ./prog wait &
