@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One block, by what leads to it alone, is what it is among all.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 
 need_cores

@@ -44,15 +44,9 @@ known() {
 		"$truth/repeated" facts truth.txt report.json
 }
 
-# Each fact made wrong in turn must be noticed.
 noticed() {
-	n=$(wc -l <truth.txt)
-	while [ "$n" -gt 0 ]; do
-		sed -E "$n s/^(TRUTH [a-z]+ [a-z]* ?)/\\19/" truth.txt >wrong.txt
-		! "$truth/repeated" facts wrong.txt report.json >/dev/null ||
-			{ sed -n "$n p" truth.txt; return 1; }
-		n=$((n - 1))
-	done
+	"$truth/noticed" truth.txt '^(TRUTH [a-z]+ [a-z]* ?)' '\g<1>9' \
+		"$truth/repeated" facts wrong.txt report.json
 }
 
 twice() {
@@ -88,41 +82,43 @@ redacted() {
 	done
 }
 
-# found REGEX [STATE...]: as grep finds it in the same bytes, of each block; $ at
-# its end is where a string ends.
+# found WHERE REGEX: as grep finds it in the same bytes, of each block; $ at its
+# end is where a string ends.
 found() {
-	regex=$1
-	shift
-	where=blocks
-	[ $# = 0 ] || where=heap
-	"$truth/dump_blocks" core blocks.json "$@" >dump || return
-	LC_ALL=C grep -aoP -- "$(printf '%s\n' "$regex" |
-		sed 's/\$$/(?=\\x00)/')" dump | wc -l >wanted
-	analyze found.json --json --search="$regex" --search-in=$where \
-		--limit=all && python3 -c '
+	n=$((n + 1))
+	LC_ALL=C grep -aoP -- "$(printf '%s\n' "$2" |
+		sed 's/\$$/(?=\\x00)/')" "dump.$1" | wc -l >wanted.$n
+	analyze found.$n.json --json --search="$2" --search-in="$1" --limit=all
+}
+
+searches() {
+	blocks core && "$truth/dump_blocks" core blocks.json >dump.blocks &&
+		"$truth/dump_blocks" core blocks.json used tcache top \
+			>dump.heap || return
+	n=0
+	found blocks 'shard-00\d\d' && found blocks 'archive\x00' &&
+		found blocks '(?i)SRV/\w+' &&
+		found blocks '\d+ reserved t[a-z]*' &&
+		found blocks 'shard-00\d\d$' &&
+		found blocks '[b-d]{2}[a-h]{2,9}' && found heap 'text' &&
+		python3 -c '
 import json, sys
-search = json.load(open("found.json"))["search"]
-want = int(open("wanted").read())
 blocks = {}
 for line in open("blocks.json"):
     block = json.loads(line)
     blocks[block["address"]] = block
-print(search["matches"], "found,", want, "by grep")
-assert search["matches"] == want == len(search["rows"]) > 0
-for row in search["rows"]:
-    block = blocks[row["block"]]
-    assert int(row["address"], 16) == int(row["block"], 16) + row["offset"]
-    assert row["offset"] + row["length"] <= block["usable"]
-    assert (row["size"], row["state"], row["arena"]) == (
-        block["size"], block["state"], block["arena"])
-assert search["blocks"] == len({row["block"] for row in search["rows"]})'
-}
-
-searches() {
-	blocks core && found 'shard-00\d\d' && found 'archive\x00' &&
-		found '(?i)SRV/\w+' && found '\d+ reserved t[a-z]*' &&
-		found 'shard-00\d\d$' &&
-		found '[b-d]{2}[a-h]{2,9}' && found 'text' used tcache top
+for n in range(1, int(sys.argv[1]) + 1):
+    search = json.load(open("found.%d.json" % n))["search"]
+    want = int(open("wanted.%d" % n).read())
+    print(search["matches"], "found,", want, "by grep")
+    assert search["matches"] == want == len(search["rows"]) > 0
+    for row in search["rows"]:
+        block = blocks[row["block"]]
+        assert int(row["address"], 16) == int(row["block"], 16) + row["offset"]
+        assert row["offset"] + row["length"] <= block["usable"]
+        assert (row["size"], row["state"], row["arena"]) == (
+            block["size"], block["state"], block["arena"])
+    assert search["blocks"] == len({row["block"] for row in search["rows"]})' $n
 }
 
 # One that has no end, and one that is none.
