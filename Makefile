@@ -32,7 +32,7 @@ RECORDER = recorder_sys recorder_file recorder_module recorder_cfi \
 	recorder_stack recorder_sample recorder_map recorder_exec recorder_start recorder
 REPORT = out table text json csv filter blocks block_rows build_target build_threads build_stacks build_heap \
 	build_arenas build_spans build_leaks build_retain build_refs build_patterns build_repeats build_search build_php build_types sample build_sample complete build_find build_members build_words build_at estimate report \
-	saved saved_tables compare compare_arenas compare_build compare_say \
+	saved saved_tables compare compare_arenas compare_hide compare_build compare_say \
 	frames sites calls profiled build_profile build_replay build_overview build_functions build_growth build_pauses build_models build_rates replay_totals replay_text replay_run replay_export pprof
 TUI = screen keys heat undo term view page side draw mouse actions script tui trace trace_plot saved_view
 COMMANDS = heapcore cmd cmd_subject cmd_report cmd_export cmd_analyze cmd_diff cmd_replay cmd_snapshot cmd_watch \
@@ -88,8 +88,9 @@ all: heapcore libheapcore-record.so
 heapcore: $(COMMANDS:%=obj/src/%.o) libheapcore.a
 	$(call run,LD) $(LINK) -o $@ $^ $(ALL_LIBS)
 
-libheapcore.a: $(MODULES:%=obj/src/%.o)
-	$(call run,AR) rm -f $@ && $(AR) rcs $@ $^
+# A module that is no longer in the lists has to go.
+libheapcore.a: $(MODULES:%=obj/src/%.o) $(srcdir)/Makefile
+	$(call run,AR) rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 # Preloaded into programs: always optimised, no sanitizers, only libc.
 RECORD_FLAGS = $(WARN) $(WERROR) -std=gnu11 -D_GNU_SOURCE= \
@@ -97,9 +98,9 @@ RECORD_FLAGS = $(WARN) $(WERROR) -std=gnu11 -D_GNU_SOURCE= \
 	-fPIC -fvisibility=hidden -ftls-model=initial-exec \
 	-fno-tree-slp-vectorize -fno-builtin-malloc \
 	-fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free
-libheapcore-record.so: $(RECORDER:%=obj/src/replay/%.o)
+libheapcore-record.so: $(RECORDER:%=obj/src/replay/%.o) $(srcdir)/Makefile
 	$(call run,LD) $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-z,now \
-		-Wl,-z,relro -o $@ $^
+		-Wl,-z,relro -o $@ $(filter %.o,$^)
 
 $(RECORDER:%=obj/src/replay/%.o): FLAGS = $(RECORD_FLAGS)
 

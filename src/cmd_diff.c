@@ -175,7 +175,6 @@ static bool look(struct run *run, int side, struct err *err)
 	bool ok;
 
 	subject_init(&s);
-	s.nameless = run->options.redact;
 	ok = run->is_pid[side] ?
 	     subject_open_live(&s, &a->how, run->target[side], &run->progress,
 			       err) :
@@ -276,7 +275,8 @@ static int make_report(struct run *run, struct err *err)
 
 	progress_fini(&run->progress);
 	if (ok) {
-		compare_init(&run->compare, &run->side[0], &run->side[1]);
+		compare_init(&run->compare, &run->side[0], &run->side[1],
+			     run->options.redact);
 		if (!run->args.common.quiet)
 			say_notes(run);
 		ok = write_report(run, err);

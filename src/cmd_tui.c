@@ -30,7 +30,7 @@ struct args {
 	const char *pid;
 	struct subject_args how;
 	const char *script, *size;
-	bool ascii;
+	bool ascii, redact;
 	struct list files;
 };
 
@@ -48,6 +48,9 @@ static const struct option screen_options[] = {
 	  ARG(size) },
 	{ 0, "ascii", NULL, "no other characters, whatever the locale says",
 	  OPTION_FLAG, ARG(ascii) },
+	{ 0, "redact", NULL, "no content of the process: no bytes, no\n"
+	  "texts, no names that PHP or Python made;\nnot for saved reports",
+	  OPTION_FLAG, ARG(redact) },
 };
 
 static const struct option output_option[] = {
@@ -335,7 +338,7 @@ static bool walk_target(struct run *run, struct err *err)
 	progress_phase(&run->progress, NULL);
 	/* There is a screen already if it is another look. */
 	if (!a->common.quiet && !run->tui.root[0])
-		cmd_warn(s->sp, false);
+		cmd_warn(s->sp, a->redact);
 	if (!s->input.heap_found && !run->tui.root[0])
 		cmd_fail(err);
 	return true;
@@ -368,7 +371,8 @@ static bool compare_with(struct run *run, struct subject *before,
 			return false;
 		}
 	}
-	compare_init(&run->compare, &run->side[0], &run->side[1]);
+	compare_init(&run->compare, &run->side[0], &run->side[1],
+		     run->args.redact);
 	run->compared = true;
 	return true;
 }
@@ -382,6 +386,7 @@ static bool look_again(void *context, struct err *err)
 	bool ok;
 
 	run->subject = new_subject();
+	run->subject->nameless = a->redact;
 	ok = subject_open_live(run->subject, &a->how, a->pid, &run->progress,
 			       err) && walk_target(run, err) &&
 	     compare_with(run, before, err);
@@ -424,6 +429,7 @@ static bool open_target(struct run *run, struct tui_source *ret,
 	struct subject *s = run->subject;
 	struct saved *saved;
 
+	s->nameless = a->redact;
 	*ret = (struct tui_source){
 		.kind = &report_analyze, .views = core_views,
 		.n_views = CORE_VIEWS, .context = run, .build = build,
@@ -437,6 +443,12 @@ static bool open_target(struct run *run, struct tui_source *ret,
 					 err) && walk_target(run, err);
 	if (!saved_open_any(a->files.items[0], &saved, err))
 		return false;
+	if (saved && a->redact) {
+		saved_close(saved);
+		return err_set(err, ERR_USAGE, "a saved report shows what it "
+			       "was saved with: --redact is for analyze --json "
+			       "then");
+	}
 	if (saved) {
 		run->saved = saved_source_new(saved, a->files.items[0]);
 		saved_source_views(run->saved, ret);
@@ -511,6 +523,7 @@ static int show(struct run *run, struct err *err)
 		heat.pages_known = space_pages_known(run->subject->sp);
 		source.heat = &heat;
 	}
+	source.redact = run->args.redact;
 	progress_fini(&run->progress);
 	if (ok)
 		ok = run->args.script ? play(run, &source, err)

@@ -34,9 +34,12 @@ static uint32_t type_of_class(struct php *php, vaddr entry)
 	*c = (struct class){ .entry = entry };
 	str_init(&name);
 	str_adds(&name, "php object ");
-	if (php_class_name(php->sp, entry, &name))
+	if (php_class_name(php->sp, entry, &name)) {
 		c->type = types_add(php->types, name.text, TYPE_RUNTIME, 0,
 				    entry);
+		if (!php->sp->nameless && php_class_is_made(php->sp, entry))
+			types_hide(php->types, c->type, "php object ");
+	}
 	str_fini(&name);
 	return c->type;
 }

@@ -64,14 +64,19 @@ static size_t name_of_class(struct space *sp, vaddr entry,
 	return i;
 }
 
+bool php_class_is_made(struct space *sp, vaddr entry)
+{
+	uint8_t type = 0;
+
+	return !space_u8(sp, entry, &type) || type != PHP_INTERNAL;
+}
+
 bool php_class_name(struct space *sp, vaddr entry, struct str *ret)
 {
 	uint8_t bytes[NAME_MAX_LEN];
 	size_t n = name_of_class(sp, entry, bytes);
-	uint8_t type = 0;
 
-	if (n && sp->nameless && (!space_u8(sp, entry, &type) ||
-				  type != PHP_INTERNAL))
+	if (n && sp->nameless && php_class_is_made(sp, entry))
 		str_printf(ret, "0x%" PRIx64, entry);
 	else
 		str_add(ret, bytes, n);

@@ -23,5 +23,7 @@ uint32_t php_object_behind(struct space *sp, const uint8_t *p, uint64_t size);
  * one that is the program's; false if it is none.
  */
 bool php_class_name(struct space *sp, vaddr entry, struct str *ret);
+/* The class of a script, which no file of the engine or an extension has. */
+bool php_class_is_made(struct space *sp, vaddr entry);
 
 #endif

@@ -211,7 +211,8 @@ static void count_object(struct php_graph *g, const struct held *held,
 		row->holds += held->nodes[node];
 }
 
-static char *take_name(struct php_graph *g, vaddr class)
+/* Redacted or not, as the space says. */
+static char *class_name(struct php_graph *g, vaddr class)
 {
 	struct str s;
 
@@ -219,6 +220,31 @@ static char *take_name(struct php_graph *g, vaddr class)
 	if (!php_class_name(g->sp, class, &s))
 		str_addc(&s, '?');
 	return str_take(&s);
+}
+
+static char *root_name(struct php_graph *g, const struct php_root *root)
+{
+	struct str s;
+
+	str_init(&s);
+	php_root_text(g, root, &s);
+	return str_take(&s);
+}
+
+/* What it is called in a redacted report; NULL: the same. */
+static char *hidden_name(struct php_graph *g, const struct php_root *root,
+			 vaddr class, const char *name)
+{
+	bool was = g->sp->nameless;
+	char *ret;
+
+	g->sp->nameless = true;
+	ret = root ? root_name(g, root) : class_name(g, class);
+	g->sp->nameless = was;
+	if (strcmp(ret, name))
+		return ret;
+	free(ret);
+	return NULL;
 }
 
 static int compare_classes(const void *a, const void *b)
@@ -233,8 +259,12 @@ static int compare_classes(const void *a, const void *b)
 static void finish_classes(struct php_graph *g, struct classes *c,
 			   struct php_class_row **rows, size_t *n)
 {
-	for (size_t i = 0; i < c->n; i++)
-		c->rows[i].name = take_name(g, c->rows[i].entry);
+	for (size_t i = 0; i < c->n; i++) {
+		struct php_class_row *row = &c->rows[i];
+
+		row->name = class_name(g, row->entry);
+		row->hidden = hidden_name(g, NULL, row->entry, row->name);
+	}
 	SORT(c->rows, c->n, compare_classes);
 	*rows = c->rows;
 	*n = c->n;
@@ -289,15 +319,6 @@ static void count_nodes(struct php_request *r, struct php_graph *g,
 	finish_classes(g, &lost, &r->garbage, &r->n_garbage);
 }
 
-static char *root_name(struct php_graph *g, const struct php_root *root)
-{
-	struct str s;
-
-	str_init(&s);
-	php_root_text(g, root, &s);
-	return str_take(&s);
-}
-
 /* Native words and garbage are many: each kind is one row. */
 static void list_holders(struct php_request *r, struct php_graph *g,
 			 const struct held *held)
@@ -330,9 +351,13 @@ static void list_holders(struct php_request *r, struct php_graph *g,
 			KEEP(r->holders, r->n_holders, r->cap_holders, row,
 			     holds);
 	}
-	for (size_t i = 0; i < r->n_holders; i++)
-		r->holders[i].name =
-			root_name(g, &g->roots[r->holders[i].root]);
+	for (size_t i = 0; i < r->n_holders; i++) {
+		struct php_holder_row *row = &r->holders[i];
+		const struct php_root *root = &g->roots[row->root];
+
+		row->name = root_name(g, root);
+		row->hidden = hidden_name(g, root, 0, row->name);
+	}
 }
 
 /* ---- calls ---- */
@@ -504,8 +529,10 @@ void php_view_init(struct php_view *v, struct space *sp, struct heap *h,
 
 static void free_names(struct php_class_row *rows, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		free(rows[i].name);
+		free(rows[i].hidden);
+	}
 	free(rows);
 }
 
@@ -522,8 +549,10 @@ void php_view_fini(struct php_view *v)
 			free(r->arrays[k].holder);
 			free(r->arrays[k].path);
 		}
-		for (size_t k = 0; k < r->n_holders; k++)
+		for (size_t k = 0; k < r->n_holders; k++) {
 			free(r->holders[k].name);
+			free(r->holders[k].hidden);
+		}
 		free_names(r->classes, r->n_classes);
 		free_names(r->garbage, r->n_garbage);
 		free(r->calls);

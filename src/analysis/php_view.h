@@ -33,6 +33,7 @@ struct php_call {
 
 struct php_class_row {
 	char *name;		/* owned */
+	char *hidden;		/* owned; in a redacted report; NULL: name */
 	vaddr entry;
 	struct tally objects;	/* with their own blocks */
 	uint64_t holds;
@@ -54,6 +55,7 @@ struct php_array_row {
 struct php_holder_row {
 	enum php_root_kind kind;
 	char *name;		/* owned */
+	char *hidden;		/* owned; as of classes */
 	uint32_t root;		/* php_view.c's, until it is named */
 	uint64_t holds;
 };

@@ -141,6 +141,7 @@ static void look_at(struct namer *n, struct class *c)
 	char name[NAME_MAX_LEN + 1], module[NAME_MAX_LEN + 1];
 	uint64_t text, flags, item;
 	struct str s;
+	bool made;
 
 	if (!has_metaclass(n, c->at) ||
 	    !space_u64(sp, c->at + T_FLAGS, &flags) ||
@@ -152,9 +153,10 @@ static void look_at(struct namer *n, struct class *c)
 	    !space_string(sp, text, name, NAME_MAX_LEN) || !is_name(name))
 		return;
 	c->room = item ? UINT64_MAX : flags & F_INLINE ? VALUES : ROUNDED;
+	made = !space_module(sp, text);
 	str_init(&s);
 	str_adds(&s, "python ");
-	if (n->in->sp->nameless && !space_module(n->in->sp, text))
+	if (n->in->sp->nameless && made)
 		str_printf(&s, "class 0x%" PRIx64, c->at);
 	else if (n->in->sp->nameless)
 		str_adds(&s, name);
@@ -163,6 +165,8 @@ static void look_at(struct namer *n, struct class *c)
 	else
 		str_adds(&s, name);
 	c->type = types_add(n->types, s.text, TYPE_RUNTIME, c->size, c->at);
+	if (made && !n->in->sp->nameless)
+		types_hide(n->types, c->type, "python class ");
 	str_fini(&s);
 }
 

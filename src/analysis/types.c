@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/types.h"
 
+#include <inttypes.h>
+
 #include <string.h>
 
 #include "base/mem.h"
@@ -33,8 +35,10 @@ void types_init(struct types *t, uint32_t n)
 
 void types_fini(struct types *t)
 {
-	for (size_t i = 0; i < t->n; i++)
+	for (size_t i = 0; i < t->n; i++) {
 		free((char *)t->items[i].name);
+		free((char *)t->items[i].hidden);
+	}
 	free(t->items);
 	free(t->slots);
 	if (t->of)
@@ -101,7 +105,7 @@ static uint32_t add_safe(struct types *t, const char *name, size_t n,
 	*slot = (uint32_t)t->n;
 	type = &MEM_PUSH(t->items, t->n, t->cap);
 	*type = (struct type){ mem_printf("%.*s", (int)n, name), size, known,
-			       source };
+			       source, NULL };
 	more_slots(t);
 	return (uint32_t)t->n - 1;
 }
@@ -118,4 +122,12 @@ uint32_t types_add(struct types *t, const char *name, enum type_known known,
 		       source);
 	str_fini(&safe);
 	return ret;
+}
+
+void types_hide(struct types *t, uint32_t type, const char *word)
+{
+	struct type *to = &t->items[type];
+
+	if (!to->hidden)
+		to->hidden = mem_printf("%s0x%" PRIx64, word, to->source);
 }

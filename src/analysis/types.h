@@ -43,6 +43,7 @@ struct type {
 	uint64_t size;		/* of one object; 0 not known */
 	enum type_known known;
 	vaddr source;		/* the vtable, symbol, ...; 0 none */
+	const char *hidden;	/* owned; in a redacted report; NULL: name */
 };
 
 /* More types than this become one, "other types". */
@@ -68,6 +69,12 @@ void types_fini(struct types *t);
  */
 uint32_t types_add(struct types *t, const char *name, enum type_known known,
 		   uint64_t size, vaddr source);
+
+/*
+ * Its name was made while the program ran: a redacted report has word and the
+ * address of the source in its place.
+ */
+void types_hide(struct types *t, uint32_t type, const char *word);
 
 /*
  * The block has that type, unless what it has is trusted as much or more.

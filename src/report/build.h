@@ -7,6 +7,8 @@
 
 #include "report/report.h"
 
+/* The name in a redacted report, where it is another one. */
+#define HIDDEN_NAME DATA_COLUMN("redacted_name", TEXT)
 /* What shares of all that is in use are of: set in a row, or in the total. */
 #define OF_USED COLUMN("of_used_bytes", "", BYTES,			\
 		       .flags = COLUMN_NO_TEXT | COLUMN_NO_DATA)

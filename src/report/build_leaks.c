@@ -13,7 +13,8 @@
 
 enum {
 	L_WHAT, L_SIZE, L_BLOCKS, L_BYTES, L_SHARE, L_GRADE, L_HOW, L_KNOWN,
-	L_DIRECT, L_INDIRECT, L_CYCLE, L_EXAMPLE, L_HELD, L_USED, L_COLUMNS
+	L_DIRECT, L_INDIRECT, L_CYCLE, L_EXAMPLE, L_HELD, L_HIDDEN, L_USED,
+	L_COLUMNS
 };
 
 static const char *const grade_words[] = {
@@ -41,6 +42,7 @@ static const struct column leak_columns[L_COLUMNS] = {
 			   .flags = COLUMN_SUM | COLUMN_NO_TEXT),
 	[L_EXAMPLE] = COLUMN("example", "example", ADDR),
 	[L_HELD] = DATA_COLUMN("held_by", TEXT),
+	[L_HIDDEN] = HIDDEN_NAME,
 	[L_USED] = OF_USED,
 };
 
@@ -56,6 +58,8 @@ static void set_what(struct table *t, const struct report_input *in,
 			&in->census->types.items[g->type];
 
 		table_set_text(t, L_WHAT, type->name);
+		if (type->hidden)
+			table_set_text(t, L_HIDDEN, type->hidden);
 		table_set_text(t, L_KNOWN, type_known_name(type->known));
 		return;
 	}

@@ -268,7 +268,9 @@ static void build_calls(struct report *r, const struct report_input *in)
 
 /* ---- holders ---- */
 
-enum { O_NAME, O_KIND, O_HOLDS, O_SHARE, O_USED, O_HEAP, O_COLUMNS };
+enum {
+	O_NAME, O_KIND, O_HOLDS, O_SHARE, O_HIDDEN, O_USED, O_HEAP, O_COLUMNS
+};
 
 static const struct column holder_columns[O_COLUMNS] = {
 	[O_NAME] = COLUMN("name", "", TEXT, .width = 34,
@@ -277,6 +279,7 @@ static const struct column holder_columns[O_COLUMNS] = {
 	[O_HOLDS] = COLUMN("holds_bytes", "holds", BYTES, .width = 9),
 	[O_SHARE] = COLUMN("share", "of use", SHARE, .part = O_HOLDS + 1,
 			   .whole = O_USED + 1, .flags = COLUMN_BAR),
+	[O_HIDDEN] = HIDDEN_NAME,
 	[O_USED] = OF_USED,
 	[O_HEAP] = HEAP_COLUMN,
 };
@@ -291,11 +294,14 @@ static void build_holders(struct report *r, const struct report_input *in)
 		const struct php_request *q = &in->php->requests[i];
 
 		for (size_t k = 0; k < q->n_holders; k++) {
+			const struct php_holder_row *h = &q->holders[k];
+
 			begin(t, in, q);
-			table_set_text(t, O_NAME, q->holders[k].name);
-			table_set_text(t, O_KIND,
-				       php_root_word(q->holders[k].kind));
-			table_set(t, O_HOLDS, q->holders[k].holds);
+			table_set_text(t, O_NAME, h->name);
+			table_set_text(t, O_KIND, php_root_word(h->kind));
+			table_set(t, O_HOLDS, h->holds);
+			if (h->hidden)
+				table_set_text(t, O_HIDDEN, h->hidden);
 			table_set(t, O_USED, q->walked);
 		}
 	}
@@ -304,7 +310,8 @@ static void build_holders(struct report *r, const struct report_input *in)
 /* ---- classes ---- */
 
 enum {
-	K_NAME, K_OBJECTS, K_BYTES, K_SHARE, K_HOLDS, K_USED, K_HEAP, K_COLUMNS
+	K_NAME, K_OBJECTS, K_BYTES, K_SHARE, K_HOLDS, K_HIDDEN, K_USED, K_HEAP,
+	K_COLUMNS
 };
 
 static const struct column class_columns[K_COLUMNS] = {
@@ -316,6 +323,7 @@ static const struct column class_columns[K_COLUMNS] = {
 	[K_SHARE] = COLUMN("share", "of use", SHARE, .part = K_BYTES + 1,
 			   .whole = K_USED + 1),
 	[K_HOLDS] = COLUMN("holds_bytes", "hold", BYTES),
+	[K_HIDDEN] = HIDDEN_NAME,
 	[K_USED] = OF_USED,
 	[K_HEAP] = HEAP_COLUMN,
 };
@@ -327,6 +335,8 @@ static void add_classes(struct table *t, const struct report_input *in,
 	for (size_t i = 0; i < n; i++) {
 		begin(t, in, q);
 		table_set_text(t, K_NAME, rows[i].name);
+		if (rows[i].hidden)
+			table_set_text(t, K_HIDDEN, rows[i].hidden);
 		table_set(t, K_OBJECTS, rows[i].objects.blocks);
 		table_set(t, K_BYTES, rows[i].objects.bytes);
 		table_set(t, K_HOLDS, rows[i].holds);

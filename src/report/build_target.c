@@ -15,7 +15,7 @@ enum {
 	T_KIND, T_PATH, T_PROGRAM, T_PID, T_SIGNAL, T_THREADS, T_PRIVATE,
 	T_STORED, T_FAULT, T_COMMAND, T_MACHINE, T_PAGE, T_WRITER, T_MAPPINGS,
 	T_MISSING, T_MODULES, T_SIZE, T_WANTED, T_STOPPED, T_TORN, T_RSS,
-	T_RESIDENT, T_SWAPPED,
+	T_RESIDENT, T_SWAPPED, T_REDACTED,
 	T_COLUMNS
 };
 
@@ -46,6 +46,7 @@ static const struct column target_columns[T_COLUMNS] = {
 	[T_RSS] = COLUMN("rss_bytes", "resident in all", BYTES),
 	[T_RESIDENT] = COLUMN("resident_bytes", "resident", BYTES),
 	[T_SWAPPED] = COLUMN("swapped_bytes", "in swap", BYTES),
+	[T_REDACTED] = DATA_COLUMN("redacted", FLAG),
 };
 
 const char *signal_name(int signal, char ret[16])
@@ -141,6 +142,7 @@ void build_target(struct report *r, const struct report_input *in)
 	table_set(t, T_MAPPINGS, sp->n_segs);
 	table_set(t, T_MISSING, count_missing(sp));
 	table_set(t, T_MODULES, sp->n_modules);
+	table_set(t, T_REDACTED, r->options->redact);
 	if (space_pages_known(sp)) {
 		table_set(t, T_RSS, find_rss(in->where));
 		table_set(t, T_RESIDENT, all->pages.resident);

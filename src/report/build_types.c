@@ -8,7 +8,7 @@
 
 enum {
 	Y_NAME, Y_BLOCKS, Y_BYTES, Y_SHARE, Y_AVERAGE, Y_KNOWN, Y_EXAMPLE,
-	Y_OBJECT, Y_SOURCE, Y_USED, Y_COLUMNS
+	Y_OBJECT, Y_SOURCE, Y_HIDDEN, Y_USED, Y_COLUMNS
 };
 
 static const struct column type_columns[Y_COLUMNS] = {
@@ -25,6 +25,7 @@ static const struct column type_columns[Y_COLUMNS] = {
 	[Y_EXAMPLE] = COLUMN("example", "example", ADDR),
 	[Y_OBJECT] = DATA_COLUMN("object_bytes", BYTES),
 	[Y_SOURCE] = DATA_COLUMN("source", ADDR),
+	[Y_HIDDEN] = HIDDEN_NAME,
 	[Y_USED] = OF_USED,
 };
 
@@ -44,6 +45,8 @@ static void add_row(struct table *t, const struct census *c,
 		table_set(t, Y_OBJECT, type->size);
 	if (type->source)
 		table_set(t, Y_SOURCE, type->source);
+	if (type->hidden)
+		table_set_text(t, Y_HIDDEN, type->hidden);
 }
 
 void build_types(struct report *r, const struct report_input *in)

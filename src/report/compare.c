@@ -19,6 +19,7 @@ static const struct column target_columns[TARGET_COLUMNS] = {
 	[TARGET_PRIVATE] = COLUMN("private_bytes", "", BYTES),
 	[TARGET_STORED] = COLUMN("stored_bytes", "", BYTES),
 	[TARGET_TORN] = COLUMN("torn", "", FLAG),
+	[TARGET_REDACTED] = COLUMN("redacted", "", FLAG),
 };
 
 static const struct column totals_columns[TOTALS_COLUMNS] = {
@@ -64,6 +65,7 @@ static const struct column class_columns[CLASSES_COLUMNS] = {
 static const struct column leak_columns[LEAKS_COLUMNS] = {
 	[LEAKS_NAME] = COLUMN("name", "", TEXT),
 	[LEAKS_GRADE] = COLUMN("grade", "", TEXT),
+	[LEAKS_HIDDEN] = HIDDEN_NAME,
 	[LEAKS_BYTES] = COLUMN("bytes", "", BYTES),
 	[LEAKS_BLOCKS] = COLUMN("blocks", "", COUNT),
 };
@@ -72,6 +74,7 @@ static const struct column type_columns[TYPES_COLUMNS] = {
 	[TYPES_NAME] = COLUMN("name", "", TEXT),
 	[TYPES_KNOWN_BY] = COLUMN("known_by", "", TEXT),
 	[TYPES_SHAPE] = COLUMN("shape", "", TEXT),
+	[TYPES_HIDDEN] = HIDDEN_NAME,
 	[TYPES_BYTES] = COLUMN("bytes", "", BYTES),
 	[TYPES_BLOCKS] = COLUMN("blocks", "", COUNT),
 };
@@ -80,12 +83,14 @@ static const struct column php_holder_columns[PHP_HOLDERS_COLUMNS] = {
 	[PHP_HOLDERS_NAME] = COLUMN("name", "", TEXT),
 	[PHP_HOLDERS_KIND] = COLUMN("kind", "", TEXT),
 	[PHP_HOLDERS_HEAP] = COLUMN("heap", "", TEXT),
+	[PHP_HOLDERS_HIDDEN] = HIDDEN_NAME,
 	[PHP_HOLDERS_HOLDS] = COLUMN("holds_bytes", "", BYTES),
 };
 
 static const struct column php_class_columns[PHP_CLASSES_COLUMNS] = {
 	[PHP_CLASSES_NAME] = COLUMN("name", "", TEXT),
 	[PHP_CLASSES_HEAP] = COLUMN("heap", "", TEXT),
+	[PHP_CLASSES_HIDDEN] = HIDDEN_NAME,
 	[PHP_CLASSES_BYTES] = COLUMN("bytes", "", BYTES),
 	[PHP_CLASSES_OBJECTS] = COLUMN("objects", "", COUNT),
 };
@@ -117,16 +122,18 @@ static const struct {
 		CLASSES_COLUMNS, BIT(CLASSES_MIN) | BIT(CLASSES_MAX) |
 		BIT(CLASSES_ALLOCATOR), BIT(CLASSES_ALLOCATOR), false },
 	[COMPARE_LEAKS] = { "leaks", "leaks", leak_columns, LEAKS_COLUMNS,
-		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), 0, true },
+		BIT(LEAKS_NAME) | BIT(LEAKS_GRADE), BIT(LEAKS_HIDDEN), true },
 	[COMPARE_TYPES] = { "types", "types", type_columns, TYPES_COLUMNS,
-		BIT(TYPES_NAME), BIT(TYPES_KNOWN_BY) | BIT(TYPES_SHAPE), true },
+		BIT(TYPES_NAME), BIT(TYPES_KNOWN_BY) | BIT(TYPES_SHAPE) |
+		BIT(TYPES_HIDDEN), true },
 	[COMPARE_PHP_HOLDERS] = { "php_holders", "variables of PHP",
 		php_holder_columns, PHP_HOLDERS_COLUMNS,
 		BIT(PHP_HOLDERS_NAME) | BIT(PHP_HOLDERS_KIND) |
-		BIT(PHP_HOLDERS_HEAP), 0, true },
+		BIT(PHP_HOLDERS_HEAP), BIT(PHP_HOLDERS_HIDDEN), true },
 	[COMPARE_PHP_CLASSES] = { "php_classes", "classes of PHP",
 		php_class_columns, PHP_CLASSES_COLUMNS,
-		BIT(PHP_CLASSES_NAME) | BIT(PHP_CLASSES_HEAP), 0, true },
+		BIT(PHP_CLASSES_NAME) | BIT(PHP_CLASSES_HEAP),
+		BIT(PHP_CLASSES_HIDDEN), true },
 };
 
 /* ---- sides ---- */
@@ -198,6 +205,8 @@ static void fold_row(struct table *to, const struct table *from,
 	}
 	if (!same && cells[TYPES_KNOWN_BY].known)
 		table_copy(to, TYPES_KNOWN_BY, from, &cells[TYPES_KNOWN_BY]);
+	if (!same && cells[TYPES_HIDDEN].known)
+		table_copy(to, TYPES_HIDDEN, from, &cells[TYPES_HIDDEN]);
 	if (n < cells[TYPES_NAME].text.len)
 		table_printf(to, TYPES_SHAPE, same ? "%.*s: several shapes"
 			     : "%.*s", same ? (int)n :
@@ -659,14 +668,34 @@ static void pair_rows(struct compare *c, enum compare_list list,
 	c->n_pairs[list] = n_pairs;
 }
 
+/*
+ * Before rows are paired: what does not say which of its names are to be hidden
+ * is not compared, and where one side has no names, no one has.
+ */
+static void prepare_hiding(struct compare *c)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (compare_drop_named(c->side[i]))
+			add_note(c, i, "redact", "it does not say which of "
+				 "its names --redact would hide: types, leaks "
+				 "and variables are not compared");
+	if (compare_is_redacted(c->side[0]) !=
+	    compare_is_redacted(c->side[1])) {
+		compare_hide_names(c->side[0]);
+		compare_hide_names(c->side[1]);
+	}
+}
+
 void compare_init(struct compare *c, struct compare_side *old,
-		  struct compare_side *new)
+		  struct compare_side *new, bool redact)
 {
 	*c = (struct compare){ .side = { old, new }, .complete = true };
 	check_side(c, 0);
 	check_side(c, 1);
 	check_programs(c);
 	check_types(c);
+	if (redact)
+		prepare_hiding(c);
 	match_classes(c);
 	for (unsigned i = 0; i < COMPARE_LISTS; i++) {
 		unsigned keys = lists[i].keys;
@@ -679,6 +708,10 @@ void compare_init(struct compare *c, struct compare_side *old,
 			pair_rows(c, i, keys);
 	}
 	compare_join_arenas(c);
+	if (redact) {
+		compare_hide_names(old);
+		compare_hide_names(new);
+	}
 }
 
 void compare_fini(struct compare *c)

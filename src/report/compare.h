@@ -37,10 +37,14 @@ enum compare_list {
 };
 enum { COMPARE_LISTS = 9 };
 
-/* Columns of the lists. */
+/*
+ * Columns of the lists.  What is hidden of a name is the name in a redacted
+ * report, where that is another one.
+ */
 enum {
 	TARGET_KIND, TARGET_PROGRAM, TARGET_PID, TARGET_THREADS,
-	TARGET_PRIVATE, TARGET_STORED, TARGET_TORN, TARGET_COLUMNS
+	TARGET_PRIVATE, TARGET_STORED, TARGET_TORN, TARGET_REDACTED,
+	TARGET_COLUMNS
 };
 enum {
 	TOTALS_PRIVATE, TOTALS_MAPPED, TOTALS_USED, TOTALS_USED_BLOCKS,
@@ -59,20 +63,24 @@ enum {
 	CLASSES_MIN, CLASSES_MAX, CLASSES_USED, CLASSES_USED_BLOCKS,
 	CLASSES_FREE, CLASSES_FREE_BLOCKS, CLASSES_ALLOCATOR, CLASSES_COLUMNS
 };
-enum { LEAKS_NAME, LEAKS_GRADE, LEAKS_BYTES, LEAKS_BLOCKS, LEAKS_COLUMNS };
+enum {
+	LEAKS_NAME, LEAKS_GRADE, LEAKS_HIDDEN, LEAKS_BYTES, LEAKS_BLOCKS,
+	LEAKS_COLUMNS
+};
 enum {
 	TYPES_NAME, TYPES_KNOWN_BY,
 	TYPES_SHAPE,		/* its name in a report; of look-alikes only */
+	TYPES_HIDDEN,
 	TYPES_BYTES, TYPES_BLOCKS, TYPES_COLUMNS
 };
 
 enum {
 	PHP_HOLDERS_NAME, PHP_HOLDERS_KIND, PHP_HOLDERS_HEAP,
-	PHP_HOLDERS_HOLDS, PHP_HOLDERS_COLUMNS
+	PHP_HOLDERS_HIDDEN, PHP_HOLDERS_HOLDS, PHP_HOLDERS_COLUMNS
 };
 enum {
-	PHP_CLASSES_NAME, PHP_CLASSES_HEAP, PHP_CLASSES_BYTES,
-	PHP_CLASSES_OBJECTS, PHP_CLASSES_COLUMNS
+	PHP_CLASSES_NAME, PHP_CLASSES_HEAP, PHP_CLASSES_HIDDEN,
+	PHP_CLASSES_BYTES, PHP_CLASSES_OBJECTS, PHP_CLASSES_COLUMNS
 };
 
 struct compare_side {
@@ -120,9 +128,13 @@ struct compare {
 	bool complete;
 };
 
-/* Both lose what one of them does not tell apart: size classes' allocators. */
+/*
+ * Both lose what one of them does not tell apart: size classes' allocators.
+ * With redact, too, the names that a redacted report does not have, by which
+ * rows are paired before if both sides have them.
+ */
 void compare_init(struct compare *c, struct compare_side *old,
-		  struct compare_side *new);
+		  struct compare_side *new, bool redact);
 void compare_fini(struct compare *c);
 
 /* One amount of one pair.  A row that is not there has none of it. */
@@ -154,6 +166,15 @@ const struct cell *compare_label(const struct compare *c,
 bool compare_same_process(const struct compare *c);
 /* Of the pairs with one row, those of one name become one. */
 void compare_join_arenas(struct compare *c);
+
+/* compare_hide.c: names that a redacted report does not have */
+
+/* The report of the side was made with --redact, and says so. */
+bool compare_is_redacted(const struct compare_side *side);
+/* What stands in a redacted report, where that is something else. */
+void compare_hide_names(struct compare_side *side);
+/* Lists whose names may have to be hidden, if the report does not tell. */
+bool compare_drop_named(struct compare_side *side);
 
 /* compare_build.c: the report */
 

@@ -30,6 +30,7 @@ struct page *tui_new_page(struct tui *t, const char *name, unsigned sections)
 	struct page *p = mem_zalloc(sizeof(*p));
 
 	page_init(p, name, t->source->kind, sections);
+	p->options.redact = t->source->redact;
 	return p;
 }
 

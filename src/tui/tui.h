@@ -24,6 +24,7 @@ struct tui_source {
 	size_t n_views;
 	const vaddr *view_at;	/* for build, by view; NULL: 0 */
 	size_t first_rows;	/* of tables of the first view; 0: all */
+	bool redact;		/* no page has content of the process */
 	void *context;
 	/*
 	 * The tables of r->options->sections; at: of SECTION_AT.  With

@@ -176,6 +176,8 @@ documents() {
 			free_blocks free_bytes
 		printf 'spans_held_by.%s\n' allocator size blocks spans \
 			idle_bytes example first_words
+		# Nor classes of its own: tests/sh/pymalloc.sh.
+		printf '%s.redacted_name\n' types leaks.rows
 		# The program has no debug information: tests/sh/dwarf.sh.
 		printf 'members.%s\n' name offset value leads_to type
 		printf 'accumulations.%s\n' type holds

@@ -139,13 +139,45 @@ nameless() {
 		! grep -ai sesam hidden.txt || return 1
 	done
 	"$HEAPCORE" analyze -q --json --redact core >redacted.json
-	"$HEAPCORE" diff -q --json --redact redacted.json core >hidden.txt
-	! grep -ai sesam hidden.txt &&
+	"$HEAPCORE" analyze -q --json --only=all core >named.json
+	jq 'del(.target.redacted)' named.json >older.json
+	for side in redacted.json named.json older.json core; do
+		"$HEAPCORE" diff -q --json --only=all --redact $side core \
+			>hidden.txt
+		jq -e '.php_holders != [] and .types != []' hidden.txt \
+			>why || [ $side = older.json ] || return 1
+		! grep -ai sesam hidden.txt || return 1
+		# Not one variable that came or went.
+		jq -e '.php_holders // [] | all(.holds_change_bytes == 0)' \
+			hidden.txt || return 1
+	done
+	"$HEAPCORE" diff -q --json --only=php named.json core >open.txt
+	grep -q sesam open.txt &&
 		jq -e '.php_holders[0] | (.kind == "global") and
 			(.name | test("^global \\$0x[0-9a-f]+$")) and
 			.holds_bytes >= 3000000' redacted.json
 }
 ok "redacted: no name that was made at run time" nameless
+
+# Every page of the browser, two steps deep, and that of a block with the name.
+screens() {
+	for view in 1 2 3 4 5 6 7 8; do
+		printf '%s\n:screen a\n<Enter>\n:screen b\nG<Enter>\n:screen c\n' \
+			$view
+	done >keys
+	printf ':%s\n:screen at\nG\n:screen end\n' "$at<Enter>" >>keys
+	"$HEAPCORE" tui -q --script=keys --size=130x50 "$@" core
+}
+hidden_screens() {
+	at=$("$HEAPCORE" analyze -q --json --search='sesam_g' core |
+		jq -r '[.search.rows[] | select(.block)][0].address')
+	screens >open.txt && screens --redact >hidden.txt || return 1
+	echo "at $at"
+	grep -ci sesam open.txt && grep -c '^== ' hidden.txt &&
+		grep -q 'php object 0x' hidden.txt || return 1
+	! grep -ie sesam -e '73 *65 *73 *61 *6d' -e 'secret\.php.*/' -e "$TMP" hidden.txt
+}
+ok "redacted: nor on any page of the browser" hidden_screens
 
 # A cache of 20000 entries of 1264 bytes, in slots of 320, 56, 320, 40, 160,
 # 56, 32 and 320 bytes less what they share; its table has room for 32768.

@@ -128,6 +128,13 @@ for i in range(3):
 			echo "$how: nothing to hide"; return 1; }
 		! grep "[Ss]esam" hidden.txt || return 1
 	done
+	"$HEAPCORE" analyze -q --json --only=all core >named.json
+	"$HEAPCORE" diff -q --json --redact --only=types named.json core \
+		>hidden.txt
+	! grep "[Ss]esam" hidden.txt && jq -e '[.types[] |
+		select(.blocks_old == 20000 and .blocks_change == 0 and
+		(.name | test("^python class 0x[0-9a-f]+$")))] | length == 3' \
+		hidden.txt || return 1
 	"$HEAPCORE" analyze -q --json --redact core | jq -e '[.types[] |
 		select(.blocks == 20000 and
 		(.name | test("^python class 0x[0-9a-f]+$")))] | length == 3'

@@ -105,7 +105,7 @@ static void pair_init(struct pair *p, const struct given *old,
 				     s.text, s.len));
 		str_fini(&s);
 	}
-	compare_init(&p->c, &p->side[0], &p->side[1]);
+	compare_init(&p->c, &p->side[0], &p->side[1], false);
 }
 
 static void pair_fini(struct pair *p)
@@ -504,7 +504,7 @@ TEST(leaks_are_compared_if_both_looked_for_them)
 		   LEAK("Session", "certain", "2000", "20") " ] }");
 	CHECK(side_from_text(&p.side[0], "old", old.text, old.len));
 	CHECK(side_from_text(&p.side[1], "new", new.text, new.len));
-	compare_init(&p.c, &p.side[0], &p.side[1]);
+	compare_init(&p.c, &p.side[0], &p.side[1], false);
 	CHECK(p.c.complete);
 	text = render(&p.c, REPORT_CSV, "leaks");
 	CHECK_STR(text, "name,grade,old_bytes,new_bytes,change_bytes,"
@@ -523,7 +523,7 @@ TEST(leaks_are_compared_if_both_looked_for_them)
 		   "\"rows\": [ ] }");
 	CHECK(side_from_text(&p.side[0], "old", old.text, old.len));
 	CHECK(side_from_text(&p.side[1], "new", new.text, new.len));
-	compare_init(&p.c, &p.side[0], &p.side[1]);
+	compare_init(&p.c, &p.side[0], &p.side[1], false);
 	CHECK(!p.c.has[COMPARE_LEAKS]);
 	/* It need not have: the reports are as complete as they were. */
 	CHECK(p.c.complete);
@@ -552,7 +552,7 @@ static void check_note(const char *old, const char *code, const char *text)
 	CHECK(side_from_text(&p.side[0], "old", old, strlen(old)));
 	CHECK(side_from_text(&p.side[1], "new", s.text, s.len));
 	str_fini(&s);
-	compare_init(&p.c, &p.side[0], &p.side[1]);
+	compare_init(&p.c, &p.side[0], &p.side[1], false);
 	CHECK(!p.c.complete);
 	for (size_t i = 0; i < p.c.n_notes; i++)
 		found |= p.c.notes[i].side == 0 &&
@@ -602,7 +602,7 @@ static void compare_classes(struct pair *p, const char *old, const char *new)
 		CHECK(side_from_text(&p->side[i], i ? "new" : "old", text,
 				     strlen(text)));
 	}
-	compare_init(&p->c, &p->side[0], &p->side[1]);
+	compare_init(&p->c, &p->side[0], &p->side[1], false);
 }
 
 static int64_t more_blocks(const struct pair *p, size_t pair)
@@ -647,7 +647,7 @@ TEST(a_filtered_report_is_recognised)
 	CHECK(side_from_text(&p.side[0], "old", s.text, s.len));
 	CHECK(side_from_text(&p.side[1], "new", s.text, s.len));
 	str_fini(&s);
-	compare_init(&p.c, &p.side[0], &p.side[1]);
+	compare_init(&p.c, &p.side[0], &p.side[1], false);
 	CHECK(!p.c.complete);
 	CHECK_U64(p.c.n_notes, 2);
 	CHECK_STR(p.c.notes[0].code, "filtered");
@@ -725,7 +725,7 @@ TEST(a_condition_on_what_is_unknown_does_not_hold)
 
 	CHECK(side_from_text(&p.side[0], "a", empty, strlen(empty)));
 	CHECK(side_from_text(&p.side[1], "b", empty, strlen(empty)));
-	compare_init(&p.c, &p.side[0], &p.side[1]);
+	compare_init(&p.c, &p.side[0], &p.side[1], false);
 	compare_totals(&p.c, cells);
 	CHECK(filter_compile(&f, "--fail-if", "used_change<=0", columns, n,
 			     &err));
@@ -784,7 +784,7 @@ static void compare_text(const char *a, size_t n_a, const char *b, size_t n_b)
 	if (!side_from_text(&p.side[0], "a", a, n_a))
 		return;
 	if (CHECK(side_from_text(&p.side[1], "b", b, n_b))) {
-		compare_init(&p.c, &p.side[0], &p.side[1]);
+		compare_init(&p.c, &p.side[0], &p.side[1], false);
 		free(render(&p.c, REPORT_TEXT, NULL));
 		free(render(&p.c, REPORT_JSON, NULL));
 		free(render(&p.c, REPORT_CSV, "classes"));
