@@ -18,7 +18,7 @@ COREWALK = elf space pages own module symbol inflate debug_unpack debug lines \
 	tcmalloc_find tcmalloc_table tcmalloc_walk tcmalloc_sampled alloc_tcmalloc \
 	gtcmalloc_find gtcmalloc_layout gtcmalloc_table gtcmalloc_front \
 	gtcmalloc_record gtcmalloc_walk alloc_gtcmalloc \
-	zend_find zend_walk alloc_zend alloc_pymalloc ocaml4 ocaml5 runtime
+	zend_find zend_walk alloc_zend alloc_pymalloc ocaml4 ocaml5 jvm runtime
 ANALYSIS = stored stack backtrace usage residency heat where looked spans fragment release abortmsg fill damage standout advise \
 	profile_rate index roots scan weak edges kin graph rings mark reach refs dominate retain_share retain_join retain \
 	pattern dup strings search dup_blocks period tails holder \

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "corewalk/jvm.h"
 #include "corewalk/module.h"
 #include "corewalk/ocaml.h"
 #include "corewalk/words.h"
@@ -238,6 +239,7 @@ struct region {
 	vaddr start;
 	uint64_t words;
 	uint64_t bytes;		/* of private memory in it */
+	bool told;		/* by the library, not just words in memory */
 };
 
 /* Is memory of an allocator in it?  Extents are sorted. */
@@ -251,7 +253,8 @@ static bool has_extents(const struct heap *h, vaddr start, vaddr end)
 /*
  * Are these words a region that begins with a mapping and cuts none at its end,
  * and has no memory in it that is a program's, shared, an allocator's, or a
- * stack?  Reservations may be missing: gdb writes none.
+ * stack?  Reservations may be missing: gdb writes none.  Of one that we are
+ * told of, the kernel may have joined mappings with their neighbours.
  */
 static bool is_region(struct finder *f, struct region *r)
 {
@@ -265,7 +268,7 @@ static bool is_region(struct finder *f, struct region *r)
 	    bytes & (JVM_ALIGN - 1))
 		return false;
 	i = space_first_seg(sp, r->start);
-	if (i == sp->n_segs || sp->segs[i].start != r->start)
+	if (i == sp->n_segs || (!r->told && sp->segs[i].start != r->start))
 		return false;
 	for (r->bytes = 0; i < sp->n_segs && sp->segs[i].start < end; i++) {
 		const struct seg *seg = &sp->segs[i];
@@ -274,10 +277,11 @@ static bool is_region(struct finder *f, struct region *r)
 		/* Objects of the program's archive may be mapped there. */
 		if ((!private && !space_seg_anon(seg)) ||
 		    seg->flags & SEG_X ||
-		    seg->end > end ||
+		    (!r->told && seg->end > end) ||
 		    space_module(sp, seg->start))
 			return false;
-		r->bytes += private ? seg->end - seg->start : 0;
+		r->bytes += private ? min_u64(seg->end, end) -
+				      max_u64(seg->start, r->start) : 0;
 	}
 	return r->bytes && !has_extents(f->heap, r->start, end) &&
 	       !space_thread_on(sp, r->start, end);
@@ -288,7 +292,7 @@ static void find_region(struct finder *f, vaddr lo, vaddr hi,
 			struct region *best)
 {
 	struct words *w = mem_alloc(sizeof(*w));
-	struct region r;
+	struct region r = { .told = false };
 	vaddr at;
 
 	words_init(w, f->sp, lo, hi, WORDS_BUFFER, &f->budget);
@@ -302,26 +306,38 @@ static void find_region(struct finder *f, vaddr lo, vaddr hi,
 }
 
 /* In the library's own variables or, without them, in what it allocated. */
-static void find_jvm_by(struct finder *f, const struct module *m)
+static void search_region(struct finder *f, const struct module *m,
+			  struct region *best)
 {
-	struct space *sp = f->sp;
-	size_t seg = space_first_seg(sp, m->start), n;
-	struct region best = { 0, 0, 0 };
-	char evidence[200];
+	size_t seg = space_first_seg(f->sp, m->start);
 	vaddr lo, hi;
 
-	heap_sort(f->heap);
-	while (words_module_range(sp, m, &seg, &lo, &hi))
-		find_region(f, lo, hi, &best);
-	for (size_t i = 0; !best.bytes && i < f->heap->n_extents; i++)
+	while (words_module_range(f->sp, m, &seg, &lo, &hi))
+		find_region(f, lo, hi, best);
+	for (size_t i = 0; !best->bytes && i < f->heap->n_extents; i++)
 		if (f->heap->extents[i].kind == EXTENT_BLOCKS)
 			find_region(f, f->heap->extents[i].start,
-				    f->heap->extents[i].end, &best);
+				    f->heap->extents[i].end, best);
+}
+
+static void find_jvm_by(struct finder *f, const struct module *m)
+{
+	struct region best = { .told = true };
+	char evidence[200];
+	size_t n;
+
+	heap_sort(f->heap);
+	if (!jvm_reserved(f->sp, m, &best.start, &best.words) ||
+	    !is_region(f, &best)) {
+		best = (struct region){ .told = false };
+		search_region(f, m, &best);
+	}
 	if (!best.bytes)
 		return;
-	snprintf(evidence, sizeof(evidence), "a variable of libjvm.so: a "
+	snprintf(evidence, sizeof(evidence), "a variable of libjvm.so%s: a "
 		 "region of %" PRIu64 " bytes from 0x%" PRIx64
-		 " on, which mappings fit", best.words * 8, best.start);
+		 " on, which mappings fit", best.told ? ", by its own table" :
+		 "", best.words * 8, best.start);
 	n = f->heap->n_extents;
 	add_memory(f, add_runtime(f, "jvm", best.start, evidence), n,
 		   best.start, best.start + best.words * 8);

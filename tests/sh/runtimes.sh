@@ -103,6 +103,8 @@ public class Prog {
 	}
 }
 EOT
+# jcmd does not wait for long.
+asked() { jcmd "$pid" GC.heap_info >info.log; }
 jvm_heap() {
 	(
 		ulimit -c unlimited
@@ -111,11 +113,8 @@ jvm_heap() {
 			-XX:TieredStopAtLevel=1 ../Prog.java
 	) >said.log 2>&1 &
 	pid=$!
-	while [ -e "/proc/$pid" ] && ! grep -q ready said.log; do
-		sleep 0.05
-	done
-	jcmd "$pid" GC.heap_info >info.log
-	core_of core "$pid" BUS || return 1
+	until_ok grep -q ready said.log && until_ok asked &&
+		core_of core "$pid" BUS || return 1
 	# Of two survivor spaces jcmd leaves out one, of the size of "from".
 	holds jvm "$(awk '/generation .* total|from space/ {
 		for (i = 1; i < NF; i++)
@@ -123,16 +122,10 @@ jvm_heap() {
 				n += $(i + 1) } END { print n * 1024 }' \
 		info.log)" 0
 }
-# The kernel may have joined its mapping with a neighbour's.
-jvm_64() {
-	for i in 1 2 3; do
-		! jvm_heap -XX:-UseCompressedOops || return 0
-	done
-	return 1
-}
 if command -v java >/dev/null && command -v jcmd >/dev/null; then
 	ok "Java" jvm_heap
-	ok "Java, pointers of 64 bits" jvm_64
+	# The kernel joins its mapping with a neighbour's, or does not.
+	ok "Java, pointers of 64 bits" jvm_heap -XX:-UseCompressedOops
 else
 	skip "Java" "no java, or no jcmd"
 fi
