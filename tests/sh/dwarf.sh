@@ -214,7 +214,7 @@ awk 'BEGIN {
 nested() {
 	"$CC" -g -O0 -o nested nested.c &&
 		make_core nested.core "$TMP/nested" &&
-		timeout 60 "$HEAPCORE" analyze --only=types nested.core
+		timeout 600 "$HEAPCORE" analyze --only=types nested.core
 }
 ok "open arrays in open arrays" nested
 

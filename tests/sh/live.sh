@@ -7,6 +7,8 @@
 cd "$TMP"
 need jq
 attaches=20 kills=10
+# A process may be stopped for long where others have the processor.
+patient=--max-pause=600
 [ -z "${LIVE_LONG-}" ] || attaches=1000 kills=100
 
 cat >threads.c <<'END'
@@ -112,7 +114,7 @@ as_its_core() {
 	quiet || return
 	kill -STOP "$pid"
 	until_ok all_in T || return
-	"$HEAPCORE" analyze -q --json --only=all -p "$pid" >live.json ||
+	"$HEAPCORE" analyze -q --json --only=all $patient -p "$pid" >live.json ||
 		[ $? = 3 ] || return
 	# It dies as it goes on, before any thread does anything else.
 	trap_all || return
@@ -190,8 +192,8 @@ until_ok ran || :
 under_load() {
 	for i in $(seq "$attaches"); do
 		status=0
-		"$HEAPCORE" analyze -q --json --only=arenas -p "$pid" \
-			>report 2>err || status=$?
+		"$HEAPCORE" analyze -q --json --only=arenas $patient \
+			-p "$pid" >report 2>err || status=$?
 		# Somebody may be inside malloc: incomplete is allowed.
 		case $status in
 		0 | 3) ;;
@@ -254,8 +256,8 @@ ok "and it works on" works
 
 together() {
 	for i in 1 2 3 4 5 6; do
-		("$HEAPCORE" analyze -q --only=where -p "$pid" >/dev/null \
-			2>"err.$i" && echo "$i") &
+		("$HEAPCORE" analyze -q --only=where $patient -p "$pid" \
+			>/dev/null 2>"err.$i" && echo "$i") &
 	done >done
 	wait
 	cat err.?
@@ -346,7 +348,7 @@ contained() {
 	unshare --mount --pid --fork --kill-child chroot root /threads 4 &
 	outer=$!
 	until_ok inside || return
-	"$HEAPCORE" analyze --json --only=all -p "$pid" >report
+	"$HEAPCORE" analyze --json --only=all $patient -p "$pid" >report
 	status=$?
 	kill $outer
 	jq -c '.target, .modules' report
