@@ -18,10 +18,19 @@ struct edge {
 	uint32_t to, from;	/* a block, a place */
 };
 
+/*
+ * The search is one long chain of cache misses.  What it needs of a block is
+ * in one line, so that a step costs one: its place, then where its edges lead,
+ * 0 behind the last; or LONG, and from where to where they are in the graph.
+ */
+enum { VISIT = 4, VISIT_EDGES = VISIT - 1 };
+#define LONG (UINT32_C(1) << 31)
+
 struct builder {
 	const struct dominate_graph *g;
 	struct dominate *d;
-	uint32_t *place;	/* owned; by block */
+	uint32_t *visit;	/* owned; by block, VISIT each */
+	uint32_t *place;	/* owned; by block: of visit, packed */
 	struct work *work;	/* owned; by place */
 	uint32_t second;	/* places from here on are of the second rank */
 	struct edge *stack;	/* owned */
@@ -34,81 +43,112 @@ struct builder {
 	size_t n_path, cap_path;
 };
 
-static size_t places_bytes(const struct builder *b, size_t size)
+static size_t work_bytes(const struct builder *b)
 {
-	return ((size_t)b->g->n + b->g->n_groups + 2) * size;
+	return ((size_t)b->d->n + 1) * sizeof(*b->work);
 }
 
 /* ---- numbers in depth first order ---- */
 
-static void row_of(const struct dominate_graph *g, uint32_t node,
-		   const uint32_t **ret, uint32_t *ret_n)
+static size_t visit_bytes(const struct builder *b, size_t each)
 {
-	const uint32_t *off = g->off, *dst = g->dst;
+	return ((size_t)b->g->n + 1) * each * sizeof(*b->visit);
+}
 
-	if (node & DOMINATE_GROUP) {
-		off = g->group_off;
-		dst = g->group_dst;
-		node &= ~DOMINATE_GROUP;
+static void make_visit(struct builder *b, uint32_t block)
+{
+	const struct dominate_graph *g = b->g;
+	uint32_t *v = &b->visit[(size_t)block * VISIT] + 1, n = 0;
+
+	for (uint32_t e = g->off[block]; e < g->off[block + 1]; e++) {
+		if (g->dst[e] & g->skip)
+			continue;
+		if (n == VISIT_EDGES) {
+			v[0] = LONG;
+			v[1] = g->off[block];
+			v[2] = g->off[block + 1];
+			return;
+		}
+		v[n++] = g->dst[e];
 	}
-	*ret = dst + off[node];
-	*ret_n = off[node + 1] - off[node];
+}
+
+static inline void fetch_visit(const struct builder *b, uint32_t block)
+{
+	__builtin_prefetch(&b->visit[(size_t)block * VISIT]);
 }
 
 static uint32_t enter(struct builder *b, uint32_t node, uint32_t from)
 {
 	uint32_t place = b->d->n++;
 
-	b->d->places[place].node = node;
-	b->work[place] = (struct work){
-		.up = from, .label = place, .semi = place, .dominator = from,
-	};
+	b->d->places[place] = (struct dominate_place){ node, from };
 	return place;
 }
 
 /* The last edge pushed is the first one followed: that is depth first. */
-static void push_row(struct builder *b, uint32_t node, uint32_t place)
+static void push_row(struct builder *b, const uint32_t *row, uint32_t n,
+		     uint32_t place)
 {
-	const uint32_t *row;
-	uint32_t n;
+	uint32_t skip = b->g->skip;
 
-	row_of(b->g, node, &row, &n);
 	for (uint32_t i = 0; i < n; i++)
-		if (!(row[i] & b->g->skip)) {
-			__builtin_prefetch(&b->place[row[i]]);
-			__builtin_prefetch(&b->g->off[row[i]]);
-		}
+		fetch_visit(b, row[i] & ~skip);
 	for (uint32_t i = 0; i < n; i++) {
-		if (row[i] & b->g->skip || b->place[row[i]])
+		if (row[i] & skip || b->visit[(size_t)row[i] * VISIT])
 			continue;
 		MEM_PUSH(b->stack, b->n_stack, b->cap_stack) =
 			(struct edge){ row[i], place };
 	}
 }
 
+static void search_block(struct builder *b, struct edge e)
+{
+	uint32_t *v = &b->visit[(size_t)e.to * VISIT], n = 0;
+
+	if (v[0])
+		return;
+	v[0] = enter(b, e.to, e.from);
+	if (v[1] == LONG) {
+		push_row(b, b->g->dst + v[2], v[3] - v[2], v[0]);
+		return;
+	}
+	while (n < VISIT_EDGES && v[1 + n])
+		n++;
+	push_row(b, v + 1, n, v[0]);
+}
+
 static void search_group(struct builder *b, uint32_t group)
 {
-	uint32_t node = DOMINATE_GROUP | group;
+	const struct dominate_graph *g = b->g;
+	uint32_t from = g->group_off[group];
 
-	b->group_place[group] = enter(b, node, 0);
-	push_row(b, node, b->group_place[group]);
+	b->group_place[group] = enter(b, DOMINATE_GROUP | group, 0);
+	push_row(b, g->group_dst + from, g->group_off[group + 1] - from,
+		 b->group_place[group]);
 	while (b->n_stack) {
 		struct edge e = b->stack[--b->n_stack];
 
-		if (b->n_stack) {
-			uint32_t next = b->stack[b->n_stack - 1].to;
-
-			__builtin_prefetch(&b->g->dst[b->g->off[next]]);
-		}
-		if (b->place[e.to])
-			continue;
-		b->place[e.to] = enter(b, e.to, e.from);
-		push_row(b, e.to, b->place[e.to]);
+		if (b->n_stack)
+			fetch_visit(b, b->stack[b->n_stack - 1].to);
+		search_block(b, e);
 	}
+}
+
+/* Leaves of visit the places alone. */
+static void pack_places(struct builder *b)
+{
+	for (size_t i = 0; i <= b->g->n; i++)
+		b->visit[i] = b->visit[i * VISIT];
+	b->place = mem_map_shrink(b->visit, visit_bytes(b, VISIT),
+				  visit_bytes(b, 1));
 }
 
 static void search(struct builder *b)
 {
+	b->visit = mem_map_huge(visit_bytes(b, VISIT));
+	for (uint32_t i = 0; i < b->g->n; i++)
+		make_visit(b, i);
 	b->d->n = 1;
 	for (uint32_t i = 0; i < b->g->n_groups; i++) {
 		if (i == b->g->n_first)
@@ -119,6 +159,7 @@ static void search(struct builder *b)
 		b->second = b->d->n;
 	free(b->stack);
 	b->stack = NULL;
+	pack_places(b);
 }
 
 /* ---- who refers ---- */
@@ -215,6 +256,21 @@ static bool counts(const struct builder *b, uint32_t from, uint32_t to)
 
 /* ---- dominators ---- */
 
+static void *make_work(void *arg)
+{
+	struct builder *b = arg;
+
+	b->work = mem_map(work_bytes(b));
+	for (uint32_t p = 0; p < b->d->n; p++) {
+		uint32_t from = b->d->places[p].dominator;
+
+		b->work[p] = (struct work){
+			.up = from, .label = p, .semi = p, .dominator = from,
+		};
+	}
+	return NULL;
+}
+
 /*
  * The place of least semidominator on the way from v up to what is linked:
  * places from last on.  On the way everything is hung up higher.
@@ -308,33 +364,37 @@ static void find_dominators(struct builder *b)
 	}
 }
 
-void dominate_init(struct dominate *d, const struct dominate_graph *g)
+/* Two at the same time, if there is another thread to be had. */
+static void both(struct builder *b, void (*here)(struct builder *),
+		 void *(*there)(void *))
 {
-	struct builder b = { .g = g, .d = d };
-	size_t place_bytes = ((size_t)g->n + 1) * sizeof(*b.place);
 	pthread_t thread;
-	bool started;
+	bool started = !pthread_create(&thread, NULL, there, b);
 
-	*d = (struct dominate){ 0 };
-	d->bytes = places_bytes(&b, sizeof(*d->places));
-	d->places = mem_map(d->bytes);
-	b.place = mem_map(place_bytes);
-	b.work = mem_map(places_bytes(&b, sizeof(*b.work)));
-	b.group_place = mem_alloc(g->n_groups * sizeof(*b.group_place));
-	started = !pthread_create(&thread, NULL, invert, &b);
-	search(&b);
+	here(b);
 	if (started)
 		pthread_join(thread, NULL);
 	else
-		invert(&b);
-	to_places(&b);
-	mem_unmap(b.place, place_bytes);
+		there(b);
+}
+
+void dominate_init(struct dominate *d, const struct dominate_graph *g)
+{
+	struct builder b = { .g = g, .d = d };
+
+	*d = (struct dominate){ 0 };
+	d->bytes = ((size_t)g->n + g->n_groups + 2) * sizeof(*d->places);
+	d->places = mem_map(d->bytes);
+	b.group_place = mem_alloc(g->n_groups * sizeof(*b.group_place));
+	both(&b, search, invert);
+	both(&b, to_places, make_work);
+	mem_unmap(b.place, visit_bytes(&b, 1));
 	free(b.group_place);
 	find_semi(&b);
 	mem_unmap(b.in, b.in_bytes);
 	mem_unmap(b.in_off, in_off_bytes(&b));
 	find_dominators(&b);
-	mem_unmap(b.work, places_bytes(&b, sizeof(*b.work)));
+	mem_unmap(b.work, work_bytes(&b));
 	free(b.path);
 }
 

@@ -10,6 +10,9 @@
 /* An accumulation has at least such a part of all. */
 enum { TOP_PART = 1000 };
 
+/* How many places before its use what is far away is asked for. */
+enum { AHEAD = 32 };
+
 /* ---- groups ---- */
 
 static void new_group(struct retain_builder *b, enum root_kind kind,
@@ -170,6 +173,13 @@ static uint64_t size_of(const struct retain_builder *b, uint32_t place)
 	return (uint64_t)b->size[node] << b->g->ix.shift;
 }
 
+/* Sizes are by number, and their order is not that of places. */
+static inline void fetch_size(const struct retain_builder *b, uint32_t place)
+{
+	__builtin_prefetch(&b->size[b->tree.places[place].node &
+				    ~DOMINATE_GROUP]);
+}
+
 static size_t tree_bytes(const struct retain_builder *b, size_t size)
 {
 	return ((size_t)b->tree.n + 1) * size;
@@ -185,6 +195,8 @@ static void add_up(struct retain_builder *b)
 		uint32_t up = b->tree.places[p].dominator;
 		bool group = b->tree.places[p].node & DOMINATE_GROUP;
 
+		if (p > AHEAD)
+			fetch_size(b, p - AHEAD);
 		b->bytes[p] += size_of(b, p);
 		b->blocks[p] += !group;
 		b->bytes[up] += b->bytes[p];
@@ -267,6 +279,12 @@ static void find_top(struct retain_builder *b)
 	r->n_top = n;
 }
 
+static inline void fetch_results(const struct retain *r, uint32_t node)
+{
+	__builtin_prefetch(&r->bytes[node & ~DOMINATE_GROUP], 1);
+	__builtin_prefetch(&r->dominator[node & ~DOMINATE_GROUP], 1);
+}
+
 static void share_out(struct retain_builder *b)
 {
 	struct retain *r = b->r;
@@ -279,6 +297,8 @@ static void share_out(struct retain_builder *b)
 		uint32_t node = b->tree.places[p].node;
 		struct tally t = { b->blocks[p], b->bytes[p] };
 
+		if (p + AHEAD < b->tree.n)
+			fetch_results(r, b->tree.places[p + AHEAD].node);
 		if (node & DOMINATE_GROUP) {
 			r->groups[node & ~DOMINATE_GROUP].retained = t;
 			continue;
