@@ -6,11 +6,10 @@
 
 #include "analysis/pattern.h"
 #include "base/mem.h"
+#include "base/sort.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
-
-#include "base/sort.h"
 #endif
 
 /* What a block may be larger than the object in it, for rounding. */
@@ -66,7 +65,7 @@ static uint64_t python_text(const struct pattern_piece *p, uint64_t from,
 	if (from >= 24 && from < 32)
 		from = 32;
 	if ((from != 32 && from != 40 && from != 48) ||
-	    end < from + STRINGS_MIN ||
+	    end < from + STRINGS_MIN || p->n < sizeof(head) ||
 	    p->addr != p->block->addr || end >= p->block->usable ||
 	    p->block->usable - end > PYTHON_ROOM)
 		return 0;

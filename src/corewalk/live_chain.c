@@ -29,6 +29,8 @@
  */
 #include "corewalk/live_chain.h"
 
+#include "base/mem.h"
+
 #if defined(__x86_64__)
 
 #include <cpuid.h>
@@ -40,8 +42,6 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 enum {
 	/* All that rt_sigreturn reads: the kernel's mask is of 64 bits. */

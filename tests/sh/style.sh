@@ -70,6 +70,12 @@ ok "guards are named by the path" none '
 			print FILENAME ": " $2 ", not " guard
 	}' $(printf '%s\n' $ours | grep '\.h$')
 
+ok "what is ours is included on every machine" none '
+	FNR == 1 { depth = -(FILENAME ~ /\.h$/) }
+	/^#if/ { depth++ }
+	/^#endif/ { depth-- }
+	/^#include "/ && depth > 0 { print FILENAME ":" FNR ": " $0 }' $ours
+
 # compiles HEADER...: these and nothing else, each twice.
 compiles() {
 	for header; do
