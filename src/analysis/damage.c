@@ -9,10 +9,10 @@
 
 #include "analysis/abortmsg.h"
 #include "analysis/fill.h"
-#include "analysis/planes.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
+#include "corewalk/planes.h"
 
 enum {
 	MAX_LINKS = 2 << 20,	/* blocks looked at for broken links */

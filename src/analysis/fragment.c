@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "analysis/looked.h"
-#include "analysis/planes.h"
 #include "analysis/stored.h"
 #include "base/mem.h"
 #include "base/sort.h"
+#include "corewalk/planes.h"
 
 enum {
 	SLOT_UNIT = 8,

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "analysis/planes.h"
 #include "base/mem.h"
+#include "corewalk/planes.h"
 
 enum {
 	UNIT = 1 << INDEX_UNIT_SHIFT,

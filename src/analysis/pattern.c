@@ -3,8 +3,8 @@
 
 #include <pthread.h>
 
-#include "analysis/planes.h"
 #include "analysis/stored.h"
+#include "corewalk/planes.h"
 
 enum {
 	WINDOW = 1 << 20,

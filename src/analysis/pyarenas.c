@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "analysis/planes.h"
 #include "base/num.h"
+#include "corewalk/planes.h"
 
 enum {
 	/* Parts of the arenas' bytes, and the least, that are worth saying. */

@@ -16,11 +16,11 @@
 #ifndef ANALYSIS_RESIDENCY_H
 #define ANALYSIS_RESIDENCY_H
 
-#include "analysis/planes.h"
 #include "analysis/usage.h"
 #include "base/types.h"
 #include "corewalk/heap.h"
 #include "corewalk/pages.h"
+#include "corewalk/planes.h"
 #include "corewalk/space.h"
 
 struct residency_arena {

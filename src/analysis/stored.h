@@ -7,9 +7,9 @@
 #ifndef ANALYSIS_STORED_H
 #define ANALYSIS_STORED_H
 
-#include "analysis/planes.h"
 #include "base/types.h"
 #include "corewalk/heap.h"
+#include "corewalk/planes.h"
 #include "corewalk/space.h"
 
 /*

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/planes.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
 #include "corewalk/module.h"
+#include "corewalk/planes.h"
 
 /* Sizes are multiples of 8, but for a rest at the end of an extent. */
 enum {

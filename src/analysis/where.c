@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/planes.h"
 #include "analysis/residency.h"
 #include "analysis/stack.h"
 #include "analysis/stored.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "corewalk/planes.h"
 
 /* What a piece of a mapping is, for its name. */
 enum thing_kind {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
+#include "corewalk/planes.h"
 
 /* Planes below this size come from malloc, larger ones straight from mmap. */
 enum { PLANE_MAP_MIN = 64 * 1024 };
@@ -351,71 +352,24 @@ static void resolve_overlaps(struct heap *h)
 	h->n_extents = kept;
 }
 
-/* The first start bit in [from, to), both in granules; to if none. */
-static uint64_t next_start(const struct heap_extent *x, uint64_t from,
-			   uint64_t to)
-{
-	uint64_t w = from >> 6, bits;
-
-	if (from >= to || w >= x->n_words)
-		return to;
-	bits = x->planes[0][w] & (~UINT64_C(0) << (from & 63));
-	while (!bits) {
-		if (++w >= x->n_words)
-			return to;
-		bits = x->planes[0][w];
-	}
-	return min_u64(w << 6 | (unsigned)__builtin_ctzll(bits), to);
-}
-
-static uint64_t extent_granules(const struct heap_extent *x)
-{
-	return (x->end - x->start) >> x->shift;
-}
-
-/* The last start at or before a granule; false if there is none. */
-static bool last_start(const struct heap_extent *x, uint64_t from,
-		       uint64_t *ret)
-{
-	uint64_t w = from >> 6, bits;
-
-	if (w >= x->n_words) {
-		w = x->n_words - 1;
-		from = 63;
-	}
-	bits = x->planes[0][w] & (~UINT64_C(0) >> (63 - (from & 63)));
-	while (!bits) {
-		if (!w)
-			return false;
-		bits = x->planes[0][--w];
-	}
-	*ret = w << 6 | (63 - (unsigned)__builtin_clzll(bits));
-	return true;
-}
-
 /*
  * Only blocks that are not in use are looked at one by one: what is left of
  * the extent is in use.
  */
 static void tally_extent(const struct heap_extent *x, struct arena *a)
 {
-	uint64_t granules = extent_granules(x);
 	uint64_t used_bytes = x->end - x->start, used_blocks = 0;
 
 	for (size_t w = 0; w < x->n_words; w++) {
-		uint64_t starts = x->planes[0][w];
-		uint64_t odd = starts & (x->planes[1][w] | x->planes[2][w] |
-					 x->planes[3][w]);
+		uint64_t odd = planes_odd(x, w);
 
-		used_blocks += (unsigned)__builtin_popcountll(starts);
+		used_blocks += (unsigned)__builtin_popcountll(x->planes[0][w]);
 		for (; odd; odd &= odd - 1) {
 			unsigned bit = (unsigned)__builtin_ctzll(odd);
 			uint64_t g = (uint64_t)w << 6 | bit;
-			uint64_t end = next_start(x, g + 1, granules);
-			vaddr start = x->start + (g << x->shift);
-			uint64_t size = end == granules ? x->end - start :
-				(end - g) << x->shift;
-			struct tally *t = &a->state[extent_state(x, start)];
+			uint64_t size = planes_addr(x, planes_next(x, g + 1)) -
+					planes_addr(x, g);
+			struct tally *t = &a->state[planes_state(x, g)];
 
 			t->blocks++;
 			t->bytes += size;
@@ -614,15 +568,14 @@ static void block_mmapped(const struct heap_extent *x, struct block *ret)
 static void block_at(const struct heap_extent *x, uint64_t granule,
 		     uint64_t next, struct block *ret)
 {
-	vaddr start = x->start + (granule << x->shift);
-	uint64_t size = (next == extent_granules(x) ? x->end :
-			 x->start + (next << x->shift)) - start;
+	vaddr start = planes_addr(x, granule);
+	uint64_t size = planes_addr(x, next) - start;
 	uint64_t own = x->user_off;
 
 	*ret = (struct block){
 		.addr = start + x->user_off, .start = start, .size = size,
 		.usable = size > own ? size - own : 0,
-		.state = extent_state(x, start), .arena = x->arena,
+		.state = planes_state(x, granule), .arena = x->arena,
 	};
 	if (!block_state_free(ret->state) || ret->state == BLOCK_CACHED ||
 	    ret->state == BLOCK_FAST)
@@ -642,9 +595,9 @@ bool heap_find(struct heap *h, vaddr addr, struct block *ret)
 	}
 	if (x->kind != EXTENT_BLOCKS)
 		return false;
-	if (!last_start(x, (addr - x->start) >> x->shift, &g))
+	if (!planes_prev(x, planes_granule(x, addr), &g))
 		return false;
-	block_at(x, g, next_start(x, g + 1, extent_granules(x)), ret);
+	block_at(x, g, planes_next(x, g + 1), ret);
 	return true;
 }
 
@@ -659,7 +612,7 @@ static uint64_t granule_from(const struct heap_extent *x, vaddr addr)
 	uint64_t g;
 
 	if (addr <= x->start ||
-	    !last_start(x, (addr - x->start) >> x->shift, &g))
+	    !planes_prev(x, planes_granule(x, addr), &g))
 		return 0;
 	return g;
 }
@@ -681,7 +634,7 @@ bool heap_iter_next(struct heap_iter *it, struct block *ret)
 
 	for (; it->extent < h->n_extents; it->extent++, it->granule = 0) {
 		const struct heap_extent *x = &h->extents[it->extent];
-		uint64_t granules, g;
+		uint64_t g;
 
 		if (x->start >= it->to)
 			return false;
@@ -692,13 +645,12 @@ bool heap_iter_next(struct heap_iter *it, struct block *ret)
 		}
 		if (x->kind != EXTENT_BLOCKS)
 			continue;
-		granules = extent_granules(x);
-		g = next_start(x, it->granule, granules);
-		if (g == granules)
+		g = planes_next(x, it->granule);
+		if (g == planes_granules(x))
 			continue;
-		if (x->start + (g << x->shift) >= it->to)
+		if (planes_addr(x, g) >= it->to)
 			return false;
-		it->granule = next_start(x, g + 1, granules);
+		it->granule = planes_next(x, g + 1);
 		block_at(x, g, it->granule, ret);
 		return true;
 	}

@@ -3,10 +3,10 @@
  * The start and state planes of an extent read word by word, for passes that
  * must not pay for a struct block each.  Positions are *granules* from the
  * extent's start; the granule behind the last one stands for the extent's end.
- * Only for EXTENT_BLOCKS.  Within analysis/ only.
+ * Only for EXTENT_BLOCKS.  Within corewalk/ and analysis/ only.
  */
-#ifndef ANALYSIS_PLANES_H
-#define ANALYSIS_PLANES_H
+#ifndef COREWALK_PLANES_H
+#define COREWALK_PLANES_H
 
 #include "base/types.h"
 #include "corewalk/heap.h"
