@@ -254,9 +254,8 @@ static bool scan_words(struct damage_abort *a, struct space *sp,
 	const uint8_t *bytes = n ? space_view(sp, from, n) : NULL;
 
 	for (uint64_t i = 0; bytes && i + sp->word <= n; i += sp->word) {
-		uint64_t value = 0;
+		vaddr value = load_word(bytes + i, sp->word);
 
-		memcpy(&value, bytes + i, sp->word);
 		if (value && !(value & (sp->page - 1)) &&
 		    try_buffer(a, sp, h, value))
 			return true;
@@ -409,9 +408,8 @@ void abortmsg_find_block(struct damage_abort *a, struct space *sp,
 	n = space_read(sp, round_down(sp->threads[0].sp, word), stack,
 		       sizeof(stack));
 	for (uint64_t i = 0; i + word <= n; i += word) {
-		vaddr value = 0;
+		vaddr value = load_word(stack + i, word);
 
-		memcpy(&value, stack + i, word);
 		if (!heap_find(h, value, &b) || b.addr != value ||
 		    (a->has_block && b.addr == a->block.addr) ||
 		    !holds_word(stack, n, word, b.start) ||

@@ -121,7 +121,7 @@ static void look(const struct job *j, const uint8_t *bytes, uint64_t n,
 
 	key->shape.words = (uint32_t)min_u64(n / word, SHAPE_WORDS);
 	for (unsigned i = 0; i < key->shape.words; i++) {
-		uint64_t value = shape_load(bytes + i * word, word);
+		uint64_t value = load_word(bytes + i * word, word);
 
 		shape_set(&key->shape, i, shape_word(j->space, value));
 		if (i < 4)

@@ -57,7 +57,7 @@ static void count_words(struct counts *c, const struct shape_space *s,
 			const uint8_t *p, uint64_t n)
 {
 	for (uint64_t i = 0; i + s->word <= n; i += s->word) {
-		uint64_t v = shape_load(p + i, s->word);
+		uint64_t v = load_word(p + i, s->word);
 		enum word_kind kind;
 
 		c->words++;
@@ -165,7 +165,7 @@ static bool is_repeated(const uint8_t *bytes, uint64_t n, unsigned word)
 	uint64_t part = (step ? PLACE_BYTES : n) - 2 * (uint64_t)word;
 
 	if (n < REPEATED_MIN ||
-	    shape_load(bytes, word) != shape_load(bytes + word, word))
+	    load_word(bytes, word) != load_word(bytes + word, word))
 		return false;
 	for (uint64_t i = 0; i < (step ? PLACES : 1); i++)
 		if (memcmp(bytes, bytes + i * step, word) ||

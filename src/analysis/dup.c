@@ -48,12 +48,8 @@ static uint64_t hash_bytes(const uint8_t *p, uint64_t n)
 {
 	uint64_t h = n * KEY_1, a = 0, b = 0;
 
-	for (; n > 16; n -= 16, p += 16) {
-		memcpy(&a, p, 8);
-		memcpy(&b, p + 8, 8);
-		h = fold(a ^ KEY_2 ^ h, b ^ KEY_1);
-	}
-	a = b = 0;
+	for (; n > 16; n -= 16, p += 16)
+		h = fold(load_u64(p) ^ KEY_2 ^ h, load_u64(p + 8) ^ KEY_1);
 	memcpy(&a, p, n < 8 ? n : 8);
 	if (n > 8)
 		memcpy(&b, p + 8, n - 8);

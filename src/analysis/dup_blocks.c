@@ -37,7 +37,6 @@ static void sort_piece(void *worker, const struct pattern_piece *p)
 		.bytes = p->bytes, .n = p->n, .cost = b->size,
 		.addr = b->addr, .own = true,
 	};
-	uint64_t first = 0;
 
 	if (p->n != b->usable) {
 		if (s->last != b->addr)
@@ -46,8 +45,7 @@ static void sort_piece(void *worker, const struct pattern_piece *p)
 		return;
 	}
 	if (is_filled(p->bytes, p->n)) {
-		memcpy(&first, p->bytes, 8);
-		count(first ? &s->filled : &s->zero, b);
+		count(load_u64(p->bytes) ? &s->filled : &s->zero, b);
 		return;
 	}
 	count(&s->compared, b);

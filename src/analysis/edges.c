@@ -173,7 +173,6 @@ static const uint8_t *heap_bytes(const struct edges *e, vaddr addr,
 static bool before_tree(const struct edges *e, const struct weak_word *w)
 {
 	const uint8_t *bytes;
-	uint64_t parent;
 	vaddr root;
 
 	if (!weak_tree_follows(e->ix, w, &root))
@@ -183,8 +182,7 @@ static bool before_tree(const struct edges *e, const struct weak_word *w)
 	bytes = heap_bytes(e, root + 8, 8);
 	if (!bytes)
 		return false;
-	memcpy(&parent, bytes, 8);
-	return parent == w->addr + 8;
+	return load_u64(bytes) == w->addr + 8;
 }
 
 /* A text in a block ends in a zero. */
@@ -207,12 +205,8 @@ static bool in_string(const struct edges *e, const struct weak_word *w)
 static bool has_text(const struct edges *e, const struct weak_word *w,
 		     uint64_t off)
 {
-	uint64_t length;
-
-	if (!weak_string_head(e->ix, w, off))
-		return false;
-	memcpy(&length, w->bytes + 8, 8);
-	return text_ends(e, e->ix->base + off + length);
+	return weak_string_head(e->ix, w, off) &&
+	       text_ends(e, e->ix->base + off + load_u64(w->bytes + 8));
 }
 
 static void note_heads(struct edges *e, const struct weak_word *w,

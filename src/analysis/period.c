@@ -40,7 +40,7 @@ static bool is_text(uint64_t v, unsigned bytes)
 	return n >= 3;
 }
 
-/* User space ends at 2^47; what is below 64K is no address. */
+/* User space ends at 2^47; what has four bytes is rather a number. */
 static bool is_address(uint64_t v)
 {
 	return v >> 47 == 0 && v >= UINT64_C(1) << 32 && v % 8 == 0;
@@ -81,13 +81,9 @@ static enum kind kind4(uint32_t v)
 static void set_kinds(const uint8_t *bytes, size_t n, unsigned word,
 		      uint8_t *ret)
 {
-	for (size_t i = 0; i < n; i++) {
-		uint64_t v = 0;
-
-		memcpy(&v, bytes + i * word, word);
-		ret[i] = (uint8_t)(word == 8 ? kind8(v)
-					     : kind4((uint32_t)v));
-	}
+	for (size_t i = 0; i < n; i++)
+		ret[i] = (uint8_t)(word == 8 ? kind8(load_u64(bytes + i * 8))
+					     : kind4(load_u32(bytes + i * 4)));
 }
 
 /* ---- distances ---- */
@@ -233,12 +229,8 @@ enum period_form period_find(const uint8_t *bytes, uint64_t n,
 	if (n < PERIOD_MIN / 2)
 		return PERIOD_NONE;
 	/* Compared with what is a word before. */
-	if (!memcmp(bytes, bytes + 8, n - 8)) {
-		uint64_t first;
-
-		memcpy(&first, bytes, 8);
-		return first ? PERIOD_VALUE : PERIOD_ZERO;
-	}
+	if (!memcmp(bytes, bytes + 8, n - 8))
+		return load_u64(bytes) ? PERIOD_VALUE : PERIOD_ZERO;
 	for (unsigned word = 8; word >= 4; word /= 2) {
 		uint64_t words = n / word;
 		size_t seen = min_u64(words, WORDS), step;

@@ -2,7 +2,6 @@
 #include "analysis/perl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -29,19 +28,18 @@ struct arenas {
 	size_t n, cap;
 };
 
-static bool slot_fits(const unsigned char *slot)
+static bool slot_fits(const uint8_t *slot)
 {
-	uint32_t count, flags;
+	uint32_t flags = load_u32(slot + FLAGS_OFF);
 
-	memcpy(&count, slot + COUNT_OFF, sizeof(count));
-	memcpy(&flags, slot + FLAGS_OFF, sizeof(flags));
-	return flags == TYPE_MASK || (count && (flags & TYPE_MASK) < TYPES);
+	return flags == TYPE_MASK || (load_u32(slot + COUNT_OFF) &&
+				      (flags & TYPE_MASK) < TYPES);
 }
 
 /* All of its slots are values, or free. */
 static bool is_arena(struct space *sp, vaddr addr)
 {
-	unsigned char bytes[ARENA];
+	uint8_t bytes[ARENA];
 
 	if (space_read(sp, addr, bytes, sizeof(bytes)) != sizeof(bytes))
 		return false;

@@ -1,40 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/scan.h"
 
-#include <string.h>
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-/* Without a branch: a wrong guess costs more than a store. */
-static size_t scan_plain8(const uint8_t *bytes, size_t from, size_t n,
-			  uint64_t base, uint64_t span,
-			  struct scan_hits *ret, size_t hits)
+/*
+ * Words from one on, behind the hits that there are.  Without a branch: a wrong
+ * guess costs more than a store.
+ */
+static inline size_t scan_plain(const uint8_t *bytes, size_t from, size_t n,
+				unsigned word, uint64_t base, uint64_t span,
+				struct scan_hits *ret, size_t hits)
 {
 	for (size_t i = from; i < n; i++) {
-		uint64_t v;
+		uint64_t off = load_word(bytes + word * i, word) - base;
 
-		memcpy(&v, bytes + 8 * i, 8);
 		ret->pos[hits] = (uint16_t)i;
-		ret->off[hits] = v - base;
-		hits += v - base < span;
-	}
-	return hits;
-}
-
-static size_t scan_plain4(const uint8_t *bytes, size_t n, uint64_t base,
-			  uint64_t span, struct scan_hits *ret)
-{
-	size_t hits = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		uint32_t v;
-
-		memcpy(&v, bytes + 4 * i, 4);
-		ret->pos[hits] = (uint16_t)i;
-		ret->off[hits] = v - base;
-		hits += v - base < span;
+		ret->off[hits] = off;
+		hits += off < span;
 	}
 	return hits;
 }
@@ -71,14 +55,12 @@ static size_t scan_avx2(const uint8_t *bytes, size_t n, uint64_t base,
 
 		for (; bits; bits &= bits - 1) {
 			unsigned k = (unsigned)__builtin_ctz(bits);
-			uint64_t v;
 
-			memcpy(&v, p + 8 * k, 8);
 			ret->pos[hits] = (uint16_t)(i + k);
-			ret->off[hits++] = v - base;
+			ret->off[hits++] = load_u64(p + 8 * k) - base;
 		}
 	}
-	return scan_plain8(bytes, i, n, base, span, ret, hits);
+	return scan_plain(bytes, i, n, 8, base, span, ret, hits);
 }
 
 static bool has_avx2(void)
@@ -89,7 +71,7 @@ static bool has_avx2(void)
 static size_t scan_avx2(const uint8_t *bytes, size_t n, uint64_t base,
 			uint64_t span, struct scan_hits *ret)
 {
-	return scan_plain8(bytes, 0, n, base, span, ret, 0);
+	return scan_plain(bytes, 0, n, 8, base, span, ret, 0);
 }
 
 static bool has_avx2(void)
@@ -102,8 +84,8 @@ size_t scan_words(const uint8_t *bytes, size_t n, unsigned word,
 		  uint64_t base, uint64_t span, struct scan_hits *ret)
 {
 	if (word == 4)
-		return scan_plain4(bytes, n, base, span, ret);
+		return scan_plain(bytes, 0, n, 4, base, span, ret, 0);
 	if (has_avx2())
 		return scan_avx2(bytes, n, base, span, ret);
-	return scan_plain8(bytes, 0, n, base, span, ret, 0);
+	return scan_plain(bytes, 0, n, 8, base, span, ret, 0);
 }

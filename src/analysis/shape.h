@@ -14,8 +14,6 @@
 #ifndef ANALYSIS_SHAPE_H
 #define ANALYSIS_SHAPE_H
 
-#include <string.h>
-
 #include "analysis/index.h"
 #include "base/str.h"
 #include "corewalk/space.h"
@@ -53,20 +51,6 @@ struct shape_space {
 void shape_space_init(struct shape_space *s, const struct index *ix,
 		      const struct space *sp);
 void shape_space_fini(struct shape_space *s);
-
-/* A word of the target at any place. */
-static inline uint64_t shape_load(const uint8_t *p, unsigned word)
-{
-	uint64_t v;
-	uint32_t v4;
-
-	if (word == 8) {
-		memcpy(&v, p, 8);
-		return v;
-	}
-	memcpy(&v4, p, 4);
-	return v4;
-}
 
 /* An address outside of heaps; WORD_ZERO if it is in no mapping. */
 enum word_kind shape_addr(const struct shape_space *s, uint64_t value);

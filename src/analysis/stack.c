@@ -2,7 +2,6 @@
 #include "analysis/stack.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/sort.h"
@@ -273,9 +272,8 @@ static void scan_words(struct finder *f, const uint8_t *bytes, uint64_t n,
 	unsigned word = f->sp->word;
 
 	for (uint64_t i = 0; i + word <= n && f->budget; i += word) {
-		uint64_t ptr = 0;
+		vaddr ptr = load_word(bytes + i, word);
 
-		memcpy(&ptr, bytes + i, word);
 		if (ptr >= range[0] && ptr < range[1] && may_hold_tcb(f, ptr))
 			try_pointer(f, ptr);
 	}

@@ -16,9 +16,8 @@ static const uint8_t printable[256] = {
 static bool eight_printable(const uint8_t *p)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
-	uint64_t v;
+	uint64_t v = load_u64(p);
 
-	memcpy(&v, p, 8);
 	/* Bit 7 of a byte: above 0x7e, below 0x20, or not ASCII. */
 	return !((v | (v + ones) | (v - ones * 0x20)) & ones << 7);
 }

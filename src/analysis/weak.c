@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/weak.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 
 enum {
@@ -26,14 +24,6 @@ enum form {
 	FORM_TEXT = FORMS * FORMS,	/* of a block: it begins with a text */
 	FORM_ANY,			/* all of one size */
 };
-
-static uint32_t load4(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, 4);
-	return v;
-}
 
 /* ---- classes ---- */
 
@@ -124,12 +114,12 @@ static enum form form_of(const struct weak_census *c, uint64_t v)
 static uint64_t first_of(const struct weak_census *c,
 			 const struct weak_block *b)
 {
-	uint64_t v[2] = { 0, 0 };
+	uint64_t v[2];
 
 	if (b->n < 2 * b->word)
 		return FORM_OTHER;
-	memcpy(&v[0], b->bytes, b->word);
-	memcpy(&v[1], b->bytes + b->word, b->word);
+	v[0] = load_word(b->bytes, b->word);
+	v[1] = load_word(b->bytes + b->word, b->word);
 	if (!is_number(v[0]) && !(v[0] & (b->word - 1)) && in_code(c, v[0]))
 		return v[0];
 	if (is_text(b->bytes, b->n))
@@ -176,8 +166,7 @@ static bool tail_word(const struct weak_census *c, const struct weak_block *b,
 	/* The first word says what class it is. */
 	if (back + b->word > b->size || b->size - back + b->word > b->n)
 		return false;
-	*ret = 0;
-	memcpy(ret, b->bytes + (b->size - back), b->word);
+	*ret = load_word(b->bytes + (b->size - back), b->word);
 	return true;
 }
 
@@ -376,7 +365,7 @@ bool weak_tree_follows(const struct index *ix, const struct weak_word *w,
 	uint64_t root, left, right, count;
 
 	/* The head is red, which is 0; its colour has four bytes. */
-	if (w->after < 48 || load4(w->bytes + 8))
+	if (w->after < 48 || load_u32(w->bytes + 8))
 		return false;
 	root = load_u64(w->bytes + 16);
 	left = load_u64(w->bytes + 24);

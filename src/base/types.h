@@ -71,6 +71,12 @@ static inline uint64_t load_u64(const uint8_t *p)
 	return value;
 }
 
+/* A word of the target, of 8 or 4 bytes. */
+static inline uint64_t load_word(const uint8_t *p, unsigned word)
+{
+	return word == 8 ? load_u64(p) : load_u32(p);
+}
+
 /* The multiple of a power of two at or below, at or above value. */
 static inline uint64_t round_down(uint64_t value, uint64_t unit)
 {

@@ -168,20 +168,6 @@ struct glibc {
 	uint64_t resyncs;
 };
 
-/* A word of the target; p may be unaligned. */
-static inline uint64_t glibc_load(const uint8_t *p, unsigned word)
-{
-	uint64_t v64;
-	uint32_t v32;
-
-	if (word == 8) {
-		memcpy(&v64, p, 8);
-		return v64;
-	}
-	memcpy(&v32, p, 4);
-	return v32;
-}
-
 /* glibc_find.c */
 
 static inline unsigned state_bins(const struct state_layout *l)

@@ -53,7 +53,7 @@ plain_chunks(const struct glibc_window *w, struct glibc_piece *p,
 		uint64_t size = s & ~(uint64_t)CHUNK_FLAGS;
 		vaddr next = at + size;
 		const uint8_t *host = in.host + (next - in.start);
-		uint64_t next_word = glibc_load(host + W, W);
+		uint64_t next_word = load_word(host + W, W);
 		uint64_t granule = (at - base) >> in.x->shift;
 		uint64_t bit = UINT64_C(1) << (granule & 63);
 
@@ -61,10 +61,10 @@ plain_chunks(const struct glibc_window *w, struct glibc_piece *p,
 		__builtin_prefetch(host + 1024);
 		if (!(next_word & CHUNK_PREV_INUSE)) {
 			const uint8_t *here = in.host + (at - in.start);
-			vaddr fd = glibc_load(here + 2 * W, W);
-			vaddr bk = glibc_load(here + 3 * W, W);
+			vaddr fd = load_word(here + 2 * W, W);
+			vaddr bk = load_word(here + 3 * W, W);
 
-			if (glibc_load(host, W) != size)
+			if (load_word(host, W) != size)
 				break;
 			binned[granule >> 6] |= bit;
 			p->fd_edges += glibc_edge(at, fd);
@@ -94,7 +94,7 @@ void glibc_plain_chunks(const struct glibc_window *w, struct glibc_piece *p)
 
 static uint64_t word_at(const struct glibc_window *w, vaddr chunk)
 {
-	return glibc_load(w->host + (chunk - w->start) + w->word, w->word);
+	return load_word(w->host + (chunk - w->start) + w->word, w->word);
 }
 
 /* Do so many chunks follow each other from here?  *steps are left to go. */

@@ -175,7 +175,7 @@ static uint64_t stretch_word(struct stretches *s, vaddr addr)
 		s->start = addr;
 		s->end = addr + n;
 	}
-	return glibc_load(s->host + (addr - s->start), W);
+	return load_word(s->host + (addr - s->start), W);
 }
 
 /*

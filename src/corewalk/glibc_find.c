@@ -158,9 +158,9 @@ static void scan_range(struct search *s, vaddr addr, const uint8_t *p,
 	for (uint64_t i = 0; i + 2 * W <= n; i += W) {
 		uint64_t want = addr + i - 2 * W;
 
-		if (glibc_load(p + i, W) != want)
+		if (load_word(p + i, W) != want)
 			continue;
-		if (glibc_load(p + i + W, W) != want || addr + i < skip)
+		if (load_word(p + i + W, W) != want || addr + i < skip)
 			continue;
 		skip = try_bases(s, addr + i);
 	}
@@ -394,26 +394,26 @@ static void par_read(const uint8_t *p, const struct par_layout *l,
 	unsigned W = l->word;
 
 	*v = (struct par_values){
-		.trim = glibc_load(p, W),
-		.pad = glibc_load(p + W, W),
-		.mmap_threshold = glibc_load(p + 2 * W, W),
-		.arena_test = glibc_load(p + 3 * W, W),
-		.arena_max = glibc_load(p + 4 * W, W),
-		.n_mmaps = (uint32_t)glibc_load(p + l->n_mmaps, 4),
-		.n_mmaps_max = (uint32_t)glibc_load(p + l->n_mmaps + 4, 4),
-		.max_n_mmaps = (uint32_t)glibc_load(p + l->n_mmaps + 8, 4),
-		.no_dyn = (uint32_t)glibc_load(p + l->n_mmaps + 12, 4),
-		.mmapped_mem = glibc_load(p + l->mmapped_mem, W),
-		.max_mmapped_mem = glibc_load(p + l->mmapped_mem + W, W),
-		.sbrk_base = glibc_load(p + l->sbrk_base, W),
+		.trim = load_word(p, W),
+		.pad = load_word(p + W, W),
+		.mmap_threshold = load_word(p + 2 * W, W),
+		.arena_test = load_word(p + 3 * W, W),
+		.arena_max = load_word(p + 4 * W, W),
+		.n_mmaps = load_u32(p + l->n_mmaps),
+		.n_mmaps_max = load_u32(p + l->n_mmaps + 4),
+		.max_n_mmaps = load_u32(p + l->n_mmaps + 8),
+		.no_dyn = load_u32(p + l->n_mmaps + 12),
+		.mmapped_mem = load_word(p + l->mmapped_mem, W),
+		.max_mmapped_mem = load_word(p + l->mmapped_mem + W, W),
+		.sbrk_base = load_word(p + l->sbrk_base, W),
 	};
 	if (!l->tcache_bins)
 		return;
 	p += l->tcache_bins;
-	v->bins = glibc_load(p, W);
-	v->max_bytes = glibc_load(p + W, W);
-	v->count = glibc_load(p + 2 * W, W);
-	v->unsorted = glibc_load(p + 3 * W, W);
+	v->bins = load_word(p, W);
+	v->max_bytes = load_word(p + W, W);
+	v->count = load_word(p + 2 * W, W);
+	v->unsorted = load_word(p + 3 * W, W);
 }
 
 /* Can this be mp_ at all? */

@@ -58,7 +58,7 @@ static bool run_word(struct run *r, vaddr addr, uint64_t *ret)
 {
 	if (addr >= r->start && addr < r->limit &&
 	    r->limit - addr >= r->g->W) {
-		*ret = glibc_load(r->host + (addr - r->start), r->g->W);
+		*ret = load_word(r->host + (addr - r->start), r->g->W);
 		return true;
 	}
 	return space_word(r->g->sp, addr, ret);
@@ -340,7 +340,7 @@ static bool run_odd(struct run *r, struct heap_extent *x,
 		*ret = run_leave(r, x, f);
 		return false;
 	}
-	next_word = glibc_load(r->host + (next - r->start) + g->W, g->W);
+	next_word = load_word(r->host + (next - r->start) + g->W, g->W);
 	if (!take_chunk(r, x, r->at, r->size_word, &next_word, f)) {
 		*ret = run_stop(r, x);
 		return false;
@@ -367,7 +367,7 @@ static enum stop run_go(struct run *r, struct heap_extent *x)
 	struct glibc_ahead ahead;
 	enum stop stop;
 
-	r->size_word = glibc_load(r->host + g->W, g->W);
+	r->size_word = load_word(r->host + g->W, g->W);
 	r->before = 0;
 	glibc_ahead_init(&ahead, r->g, &w);
 	do

@@ -62,18 +62,10 @@ struct tables {
 	uint32_t distances[DISTANCE_ENTRIES];
 };
 
-INLINE uint64_t load_word(const uint8_t *p)
-{
-	uint64_t ret;
-
-	memcpy(&ret, p, sizeof(ret));
-	return ret;
-}
-
 /* At least 56 bits are there then; a word can be read. */
 INLINE void refill_word(struct bits *b)
 {
-	b->word |= load_word(b->at) << b->n;
+	b->word |= load_u64(b->at) << b->n;
 	b->at += (63 - b->n) >> 3;
 	b->n |= 56;
 }

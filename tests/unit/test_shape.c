@@ -152,7 +152,7 @@ static enum content content(uint64_t n)
 	s.words = (uint32_t)min_u64(n / 8, SHAPE_WORDS);
 	for (unsigned i = 0; i < s.words; i++)
 		shape_set(&s, i, shape_word(&space,
-					    shape_load(bytes + 8 * i, 8)));
+					    load_word(bytes + 8 * i, 8)));
 	return content_of(&space, bytes, n, n, &s);
 }
 
