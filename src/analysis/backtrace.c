@@ -71,27 +71,19 @@ static int by_stack(const void *a, const void *b)
 	const struct backtrace *s = &x->b->of[x->thread];
 	const struct backtrace *t = &y->b->of[y->thread];
 
-	if (s->n != t->n)
-		return s->n < t->n ? -1 : 1;
-	if (s->left_out != t->left_out)
-		return s->left_out < t->left_out ? -1 : 1;
-	for (size_t i = 0; i < s->n; i++) {
-		vaddr u = x->b->frames[s->first + i].pc;
-		vaddr v = x->b->frames[t->first + i].pc;
+	int order = ORDER(s->n, t->n) ?: ORDER(s->left_out, t->left_out);
 
-		if (u != v)
-			return u < v ? -1 : 1;
-	}
-	return 0;
+	for (size_t i = 0; !order && i < s->n; i++)
+		order = ORDER(x->b->frames[s->first + i].pc,
+			      x->b->frames[t->first + i].pc);
+	return order;
 }
 
 static int by_stack_and_thread(const void *a, const void *b)
 {
 	const struct by_stack *x = a, *y = b;
-	int order = by_stack(a, b);
 
-	return order ? order : x->thread < y->thread ? -1 :
-	       x->thread > y->thread;
+	return by_stack(a, b) ?: ORDER(x->thread, y->thread);
 }
 
 static void find_same(struct backtraces *b)

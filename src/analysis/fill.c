@@ -47,7 +47,7 @@ static void follow_fill(struct damage_case *d, struct space *sp,
 	d->fill_bytes = high - low;
 }
 
-/* The first byte of the word that is not printable text. */
+/* The printable bytes that a word begins with; 0 if others follow. */
 static unsigned text_bytes(uint64_t value, unsigned word)
 {
 	unsigned n = 0;

@@ -444,20 +444,13 @@ static vaddr start_in(const struct index *ix, size_t word, uint32_t number)
 
 vaddr index_addr(const struct index *ix, uint32_t number)
 {
-	size_t lo = (size_t)1 << ix->leaf_shift, hi = ix->n_words;
+	size_t first = (size_t)1 << ix->leaf_shift;
 
 	if (!number || number >= ix->n)
 		return 0;
 	/* The last word whose rank is not behind the number has it. */
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (ix->words[mid].rank <= number)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return start_in(ix, lo, number);
+	return start_in(ix, BISECT(mid, first + 1, ix->n_words,
+				   ix->words[mid].rank <= number) - 1, number);
 }
 
 vaddr index_addr_next(const struct index *ix, size_t *cursor, uint32_t number)

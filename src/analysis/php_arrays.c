@@ -132,8 +132,6 @@ void php_arrays(struct php_request *r, struct php_graph *g,
 			add_array(r, &p, g, i, holds[i]);
 	free(p.of);
 	map_fini(&p.rows);
-	if (!r->n_arrays)
-		return;
 	SORT(r->arrays, r->n_arrays, compare_rows);
 	r->n_arrays = min_u64(r->n_arrays, PHP_ROWS_KEPT);
 	for (size_t i = 0; i < r->n_arrays; i++)

@@ -145,23 +145,6 @@ static void held_fini(struct held *held)
 
 /* ---- rows ---- */
 
-/* A row's place among the kept ones, by what it weighs. */
-#define KEEP(rows, n, cap, row, weight)					\
-	do {								\
-		size_t at_ = (n);					\
-									\
-		if (at_ == PHP_ROWS_KEPT &&				\
-		    (rows)[at_ - 1].weight >= (row).weight)		\
-			break;						\
-		if (at_ < PHP_ROWS_KEPT)				\
-			(void)MEM_PUSH(rows, n, cap);			\
-		else							\
-			at_--;						\
-		for (; at_ && (rows)[at_ - 1].weight < (row).weight; at_--) \
-			(rows)[at_] = (rows)[at_ - 1];			\
-		(rows)[at_] = (row);					\
-	} while (0)
-
 /* By class entry: rows that are being added up. */
 struct classes {
 	struct php_class_row *rows;	/* owned */
@@ -319,38 +302,41 @@ static void count_nodes(struct php_request *r, struct php_graph *g,
 	finish_classes(g, &lost, &r->garbage, &r->n_garbage);
 }
 
+/* Of equal ones the one that was found first. */
+static int compare_holders(const void *a, const void *b)
+{
+	const struct php_holder_row *x = a, *y = b;
+
+	return ORDER(y->holds, x->holds) ?: ORDER(x->root, y->root);
+}
+
 /* Native words and garbage are many: each kind is one row. */
 static void list_holders(struct php_request *r, struct php_graph *g,
 			 const struct held *held)
 {
-	uint64_t sums[PHP_ROOT_GARBAGE + 1] = { 0 };
-	uint32_t example[PHP_ROOT_GARBAGE + 1] = { 0 };
+	struct php_holder_row kinds[PHP_ROOT_GARBAGE + 1] = { { 0 } };
 
 	for (size_t i = 0; i < g->n_roots; i++) {
-		enum php_root_kind kind = g->roots[i].kind;
 		struct php_holder_row row = {
-			.kind = kind, .root = (uint32_t)i,
+			.kind = g->roots[i].kind, .root = (uint32_t)i,
 			.holds = held->roots[i],
 		};
 
-		if (kind == PHP_ROOT_RESOURCE || kind >= PHP_FIRST_RANK) {
-			sums[kind] += row.holds;
-			example[kind] = (uint32_t)i;
+		if (row.kind == PHP_ROOT_RESOURCE ||
+		    row.kind >= PHP_FIRST_RANK) {
+			row.holds += kinds[row.kind].holds;
+			kinds[row.kind] = row;
 		} else if (row.holds) {
-			KEEP(r->holders, r->n_holders, r->cap_holders, row,
-			     holds);
+			MEM_PUSH(r->holders, r->n_holders, r->cap_holders) =
+				row;
 		}
 	}
-	for (unsigned kind = 0; kind <= PHP_ROOT_GARBAGE; kind++) {
-		struct php_holder_row row = {
-			.kind = (enum php_root_kind)kind,
-			.root = example[kind], .holds = sums[kind],
-		};
-
-		if (sums[kind])
-			KEEP(r->holders, r->n_holders, r->cap_holders, row,
-			     holds);
-	}
+	for (size_t i = 0; i < countof(kinds); i++)
+		if (kinds[i].holds)
+			MEM_PUSH(r->holders, r->n_holders, r->cap_holders) =
+				kinds[i];
+	SORT(r->holders, r->n_holders, compare_holders);
+	r->n_holders = min_u64(r->n_holders, PHP_ROWS_KEPT);
 	for (size_t i = 0; i < r->n_holders; i++) {
 		struct php_holder_row *row = &r->holders[i];
 		const struct php_root *root = &g->roots[row->root];

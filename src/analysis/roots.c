@@ -268,13 +268,6 @@ static void find_main_stack(struct sweep *s)
 			s->r->no_main_stack = false;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct tls *x = a, *y = b;
-
-	return (x->start > y->start) - (x->start < y->start);
-}
-
 /*
  * The dynamic linker gives the first thread's variables a mapping.  Others are
  * at the top of their stacks.
@@ -298,7 +291,7 @@ static void find_tls(struct sweep *s)
 			min_u64(seg->end, at + TCB_SIZE), i,
 		};
 	}
-	SORT(s->tls, s->n_tls, by_start);
+	SORT_BY(s->tls, s->n_tls, start);
 	for (size_t i = 0; i < s->n_tls; i++)
 		if (!n || s->tls[n - 1].end <= s->tls[i].start)
 			s->tls[n++] = s->tls[i];

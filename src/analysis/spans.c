@@ -71,14 +71,15 @@ static void add_span(struct scan *s, const struct heap_extent *x,
 		     const struct heap_span *span)
 {
 	uint32_t allocator = s->h->arenas[x->arena].allocator;
-	size_t class = class_of(s, allocator, span->size);
 	const uint8_t *roles = s->h->allocators[allocator].roles;
 	uint64_t n = span->bytes / span->size, used = 0, cached = 0;
 	struct span_class *c;
 	enum span_fill fill;
+	size_t class;
 
 	if (!roles)
 		return;
+	class = class_of(s, allocator, span->size);
 	for (uint32_t off = 0; off < span->bytes; off += span->size) {
 		enum block_state state = BLOCK_UNSORTED;
 

@@ -191,9 +191,7 @@ static void add_slot(struct usage *u, const struct counter *c, uint64_t slot)
 static int compare_class(const struct usage_class *c, uint32_t allocator,
 			 uint64_t min)
 {
-	if (c->allocator != allocator)
-		return c->allocator < allocator ? -1 : 1;
-	return (c->min > min) - (c->min < min);
+	return ORDER(c->allocator, allocator) ?: ORDER(c->min, min);
 }
 
 int usage_order(const void *a, const void *b)

@@ -83,7 +83,7 @@ static void walk_cells(struct major *m, struct chunk *c)
 	while (p && off < c->bytes) {
 		uint64_t bytes;
 
-		memcpy(&header, p + off, sizeof(header));
+		header = load_u64(p + off);
 		bytes = ((header >> SIZE_SHIFT) + 1) * 8;
 		if (bytes > c->bytes - off)
 			return;

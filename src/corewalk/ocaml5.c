@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sort.h"
 
 enum {
 	PAGE = 4096,
@@ -46,7 +47,7 @@ struct pool {
 };
 
 struct large {
-	struct block block;
+	struct block block;	/* first: its address is what is looked up */
 	struct domain owner;
 	vaddr next;
 	uint64_t bytes;
@@ -276,14 +277,6 @@ static bool is_large(struct major *m, const struct block *b, struct large *ret)
 	return words > SMALL_MAX && words <= b->usable / 8 - L_VALUE;
 }
 
-static int by_addr(const void *a, const void *b)
-{
-	const struct large *x = a, *y = b;
-
-	return (x->block.addr > y->block.addr) -
-	       (x->block.addr < y->block.addr);
-}
-
 /* Blocks that a domain owns, and that lead to another such, or nowhere. */
 static void find_large(struct major *m)
 {
@@ -296,13 +289,9 @@ static void find_large(struct major *m)
 	while (heap_iter_next(&it, &b))
 		if (b.state == BLOCK_USED && is_large(m, &b, &l))
 			MEM_PUSH(m->large, m->n_large, m->cap_large) = l;
-	for (size_t i = 0; i < m->n_large; i++) {
-		const struct large key = { .block.addr = m->large[i].next };
-
+	for (size_t i = 0; i < m->n_large; i++)
 		m->large[i].leads = !m->large[i].next ||
-			bsearch(&key, m->large, m->n_large, sizeof(key),
-				by_addr);
-	}
+			FIND(m->large, m->n_large, m->large[i].next);
 	for (size_t i = 0; i < m->n_large; i++)
 		if (m->large[i].leads && add_domain(m, &m->large[i].owner))
 			m->large[n++] = m->large[i];
