@@ -279,6 +279,7 @@ void build_leaks(struct report *r, const struct report_input *in)
 	const struct reach *reach = in->reach;
 
 	t->more = "others";
+	t->shapes = true;
 	for (size_t i = 0; reach && i < reach->n_groups; i++)
 		if (reach->groups[i].grade != REACH_POSSIBLE ||
 		    r->options->format != REPORT_TEXT)

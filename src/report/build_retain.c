@@ -382,6 +382,7 @@ void build_retainers(struct report *r, const struct report_input *in)
 	build_groups(r, in);
 	t = report_add(r, SECTION_RETAINERS, "accumulations",
 		       "ACCUMULATIONS", block_columns, B_COLUMNS);
+	t->shapes = true;
 	for (size_t i = 0; in->retain && i < in->retain->n_top; i++)
 		add_block(t, in, &in->retain->top[i]);
 }

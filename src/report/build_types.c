@@ -59,6 +59,7 @@ void build_types(struct report *r, const struct report_input *in)
 	t = report_add(r, SECTION_TYPES, "types", "WHAT THE BLOCKS ARE",
 		       type_columns, Y_COLUMNS);
 	t->more = "other types";
+	t->shapes = true;
 	for (size_t i = 0; i < c->n_rows; i++)
 		add_row(t, c, &c->rows[i]);
 	add_total_of_used(t, Y_USED, in);

@@ -155,6 +155,7 @@ static void build_list(struct report *r, const struct compare *c,
 	uint64_t any = 0;
 
 	t->one_unit = true;
+	t->shapes = l->list == COMPARE_TYPES;
 	for (size_t i = 0; i < c->n_pairs[l->list]; i++) {
 		uint64_t moved = add_pair(t, c, l->list, i);
 

@@ -526,6 +526,27 @@ static bool is_default(const struct report_options *options)
 	       report_default_sections(options->kind, false);
 }
 
+#define SHAPES_IN_WORDS	"  Look-alikes: size and first words; num int real: " \
+			"numbers; ptr: to a block\n"
+
+/* "128: num ptr", "2M-4M: num*4": is there one in the rows that are shown? */
+static bool shows_shape(const struct report *r, const struct table *t)
+{
+	size_t n = r->options->rows == TABLE_ALL_ROWS ? t->n_rows :
+		   min_u64(r->options->rows, t->n_rows);
+
+	for (size_t i = 0; t->shapes && i < n; i++) {
+		struct cell c = table_cell(t, i, 0);
+		const char *text = table_text(t, &c);
+		const char *colon = c.known && c.text.len ?
+				    memchr(text, ':', c.text.len - 1) : NULL;
+
+		if (colon && isdigit((unsigned char)*text) && colon[1] == ' ')
+			return true;
+	}
+	return false;
+}
+
 static void write_text(const struct report *r, struct out *o)
 {
 	struct text_style style = {
@@ -533,6 +554,7 @@ static void write_text(const struct report *r, struct out *o)
 		.exact = r->options->exact,
 		.color = r->options->color,
 	};
+	bool explained = false;
 	unsigned section;
 
 	for (size_t i = 0; i < countof(r->head); i++)
@@ -545,6 +567,10 @@ static void write_text(const struct report *r, struct out *o)
 		if (t->n_rows) {
 			out_addc(o, '\n');
 			table_write_text(t, &style, o);
+			if (!explained && shows_shape(r, t)) {
+				out_adds(o, SHAPES_IN_WORDS);
+				explained = true;
+			}
 		} else if (t == only_table(r)) {
 			out_printf(o, "\n%s\n  none\n", t->title);
 		}
