@@ -32,7 +32,9 @@ uint32_t class_of(struct spread *s, uint64_t word)
 	uint32_t type;
 	struct str name;
 
-	if (!word || word & (s->sp->word - 1) || !space_module(s->sp, word))
+	if (!word || word & (s->sp->word - 1) ||
+	    word - s->gap < s->gap_end - s->gap ||
+	    !space_module(s->sp, word))
 		return 0;
 	type = map_get(&s->classes, word);
 	if (type)

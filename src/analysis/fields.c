@@ -15,12 +15,6 @@ enum {
 /* For all types together. */
 #define ALL_STEPS (UINT64_C(1) << 26)
 
-/* The fields of a type, when they are known. */
-struct fields_of {
-	uint32_t first, n;
-	bool known;
-};
-
 /*
  * Inside a container, a pointer to a node's base means the node.  base is the
  * beginning of a qualified name, as are all of these.
@@ -463,6 +457,15 @@ static void drop_unclear(struct field *items, size_t n)
 	}
 }
 
+static bool are_plain(const struct field *items, size_t n, uint64_t size)
+{
+	for (size_t i = 0; i < n; i++)
+		if (items[i].kind != FIELD_POINTER || size < 8 ||
+		    items[i].off > size - 8)
+			return false;
+	return true;
+}
+
 static void build(struct fields *f, uint32_t type)
 {
 	struct builder b = {
@@ -478,14 +481,16 @@ static void build(struct fields *f, uint32_t type)
 	SORT(b.items, b.n, by_off);
 	drop_unclear(b.items, b.n);
 	of = &f->of[type];
-	*of = (struct fields_of){ (uint32_t)f->n, (uint32_t)b.n, true };
+	*of = (struct fields_of){
+		(uint32_t)f->n, (uint32_t)b.n, true,
+		are_plain(b.items, b.n, dwarf_type_size(f->t, type)),
+	};
 	for (size_t i = 0; i < b.n; i++)
 		MEM_PUSH(f->items, f->n, f->cap) = b.items[i];
 	free(b.items);
 }
 
-const struct field *fields_get(struct fields *f, uint32_t type,
-			       size_t *ret_n)
+void fields_learn(struct fields *f, uint32_t type)
 {
 	if (type >= f->n_of) {
 		size_t n = type + type / 2 + 1024;
@@ -496,8 +501,6 @@ const struct field *fields_get(struct fields *f, uint32_t type,
 	}
 	if (!f->of[type].known)
 		build(f, type);
-	*ret_n = f->of[type].n;
-	return *ret_n ? &f->items[f->of[type].first] : NULL;
 }
 
 uint32_t fields_raw_value(struct dwarf_types *t, uint32_t type)

@@ -45,8 +45,14 @@ struct field {
 
 enum { FIELDS_MAX = 4096, FIELDS_MAX_DEPTH = 64 };
 
-struct fields_of;
 struct hints;
+
+/* The fields of a type, when they are known. */
+struct fields_of {
+	uint32_t first, n;
+	bool known;
+	bool plain;		/* all are pointers, of 8 bytes, inside it */
+};
 
 struct fields {
 	struct dwarf_types *t;	/* borrowed */
@@ -66,8 +72,25 @@ void fields_fini(struct fields *f);
 /* The type of the value in the raw bytes that a type is; 0: it is not such. */
 uint32_t fields_raw_value(struct dwarf_types *t, uint32_t type);
 
+/* Makes them known. */
+void fields_learn(struct fields *f, uint32_t type);
+
+static inline const struct fields_of *fields_of(struct fields *f,
+						uint32_t type)
+{
+	if (type >= f->n_of || !f->of[type].known)
+		fields_learn(f, type);
+	return &f->of[type];
+}
+
 /* Sorted by offset; valid until the next call. */
-const struct field *fields_get(struct fields *f, uint32_t type,
-			       size_t *ret_n);
+static inline const struct field *fields_get(struct fields *f, uint32_t type,
+					     size_t *ret_n)
+{
+	const struct fields_of *of = fields_of(f, type);
+
+	*ret_n = of->n;
+	return of->n ? &f->items[of->first] : NULL;
+}
 
 #endif

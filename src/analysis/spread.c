@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/spread.h"
 
+#include <string.h>
+
 #include "analysis/kin.h"
 #include "analysis/spread_in.h"
 #include "base/mem.h"
@@ -47,6 +49,24 @@ struct reading {
 
 static void read_type(struct reading *r, vaddr addr, uint32_t type);
 
+/* Between two modules, where the first block is: what points there is none. */
+static void find_gap(struct spread *s)
+{
+	const struct space *sp = s->sp;
+	vaddr first = index_addr(s->ix, 1);
+
+	s->gap_end = UINT64_MAX;
+	for (size_t i = 0; i < sp->n_modules; i++) {
+		const struct module *m = &sp->modules[i];
+
+		if (m->end <= first)
+			s->gap = max_u64(s->gap, m->end);
+		else
+			s->gap_end = min_u64(s->gap_end, m->start);
+	}
+	s->gap_end = max_u64(s->gap, s->gap_end);
+}
+
 void spread_init(struct spread *s, struct space *sp, const struct index *ix,
 		 struct symbols *symbols, struct dwarf_types *t,
 		 const struct hints *hints)
@@ -57,6 +77,7 @@ void spread_init(struct spread *s, struct space *sp, const struct index *ix,
 	s->steps = count_steps(sp);
 	s->pending = mem_alloc(PENDING * sizeof(*s->pending));
 	fields_init(&s->fields, t, hints);
+	find_gap(s);
 }
 
 void spread_fini(struct spread *s)
@@ -176,16 +197,14 @@ static void fetch_block(const struct spread *s, const struct pending *p)
  * A pointer into the heap waits until what is to be looked at has come: first
  * the index, by the middle of its way the block.
  */
-static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
+static void met_pointer(struct reading *r, const struct field *f, vaddr addr,
+			uint64_t value)
 {
 	struct spread *s = r->s;
-	uint64_t value, off;
+	uint64_t off = value - s->ix->base;
 	uint32_t unit;
 	size_t last;
 
-	if (!space_word(s->sp, addr, &value))
-		return;
-	off = value - s->ix->base;
 	if (off >= s->ix->span)
 		return;
 	unit = s->ix->units[off >> INDEX_UNIT_SHIFT];
@@ -204,6 +223,62 @@ static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
 		follow_pending(s);
 }
 
+static void read_pointer(struct reading *r, const struct field *f, vaddr addr)
+{
+	uint64_t value;
+
+	if (space_word(r->s->sp, addr, &value))
+		met_pointer(r, f, addr, value);
+}
+
+/* n of a type that has nothing but pointers, from their bytes. */
+static void read_plain(struct reading *r, vaddr addr, uint32_t type,
+		       uint64_t n, const uint8_t *bytes)
+{
+	struct spread *s = r->s;
+	const vaddr base = s->ix->base, span = s->ix->span;
+	const uint64_t size = dwarf_type_size(s->t, type), end = n * size;
+	const struct fields_of of = *fields_of(&s->fields, type);
+	const struct field *f = s->fields.items + of.first;
+
+	for (uint64_t at = 0; of.n && at < end; at += size)
+		for (uint32_t i = 0; i < of.n; i++) {
+			struct field field;
+			uint64_t value;
+
+			if (!s->steps) {
+				s->exhausted = true;
+				return;
+			}
+			s->steps--;
+			memcpy(&value, bytes + at + f[i].off, sizeof(value));
+			if (value - base >= span)
+				continue;
+			field = f[i];
+			met_pointer(r, &field, addr + at + field.off, value);
+			/* The list may have moved. */
+			f = s->fields.items + of.first;
+		}
+}
+
+/* n of a type, one after the other. */
+static void read_row(struct reading *r, vaddr addr, uint32_t type, uint64_t n)
+{
+	struct spread *s = r->s;
+	uint64_t size = dwarf_type_size(s->t, type);
+	const uint8_t *bytes = NULL;
+
+	if (s->sp->word == 8 && r->depth < MAX_DEPTH &&
+	    fields_of(&s->fields, type)->plain)
+		bytes = space_view(s->sp, addr, n * size);
+	if (bytes) {
+		read_plain(r, addr, type, n, bytes);
+		return;
+	}
+	for (uint64_t i = 0; i < n && s->steps; i++)
+		read_type(r, addr + i * size, type);
+}
+
 static void read_elements(struct reading *r, vaddr addr, uint32_t type,
 			  uint64_t n)
 {
@@ -218,8 +293,7 @@ static void read_elements(struct reading *r, vaddr addr, uint32_t type,
 	fields_get(&r->s->fields, type, &n_fields);
 	if (!n_fields)
 		return;
-	for (uint64_t i = 0; i < n && r->s->steps; i++)
-		read_type(r, addr + i * size, type);
+	read_row(r, addr, type, n);
 }
 
 /* What lies in [begin, end) of a block is in use, and is read now. */
@@ -433,9 +507,9 @@ static void read_region(struct spread *s, const struct region *g)
 		r.end = g->n == 1 ? index_end(s->ix, g->addr)
 				  : min_u64(r.end, index_end(s->ix, g->addr));
 	r.end = readable_end(s->sp, g->addr, r.end);
-	for (uint64_t i = 0; i < g->n && g->addr + i * size < r.end &&
-	     s->steps; i++)
-		read_type(&r, g->addr + i * size, g->type);
+	if (size && r.end > g->addr)
+		read_row(&r, g->addr, g->type,
+			 min_u64(g->n, (r.end - g->addr - 1) / size + 1));
 }
 
 /* What the region some places behind the first will be read from. */

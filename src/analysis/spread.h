@@ -84,6 +84,7 @@ struct spread {
 	size_t first_pending, n_pending;
 	struct map inside;	/* regions that start inside blocks */
 	struct map classes;	/* first words to types + 1 */
+	vaddr gap, gap_end;	/* no module is there; holds most blocks */
 	uint64_t steps;		/* that are left */
 	uint64_t pause;		/* spread_run() returns with fewer */
 
