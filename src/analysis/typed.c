@@ -236,6 +236,7 @@ void typed_init(struct typed *ty, const struct typed_input *in)
 	dwarf_types_init(&ty->t);
 	add_modules(ty, in);
 	ty->any = ty->n_modules > 0;
+	ty->few = in->wanted != NULL;
 	if (!ty->any) {
 		note_all(ty, in);
 		return;
@@ -288,14 +289,14 @@ static uint32_t number_of(struct typed *ty, struct types *types,
 void typed_name(struct types *types, const struct census_input *in)
 {
 	struct typed *ty = in->typed;
+	const uint64_t *only = ty && ty->few ? in->only : NULL;
 	struct map numbers = { 0 };
 
 	if (!ty || !ty->any)
 		return;
 	for (uint32_t i = 1; i < types->n_blocks; i++) {
-		/* Where few are asked about, most words of bits are empty. */
-		if (!(i & 63) && ty->spread.only &&
-		    !ty->spread.only->bits[i >> 6])
+		/* Most words of these bits are empty. */
+		if (!(i & 63) && only && !only[i >> 6])
 			i += 63;
 		else if (ty->spread.blocks[i].fit)
 			types_set(types, i, number_of(ty, types, &numbers, i));

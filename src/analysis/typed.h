@@ -50,6 +50,7 @@ struct typed {
 	struct typed_note *notes;	/* owned */
 	size_t n_notes, cap_notes;
 	bool any;		/* a module had some: the rest is valid */
+	bool few;		/* some blocks are asked about, not all */
 };
 
 void typed_init(struct typed *ty, const struct typed_input *in);
