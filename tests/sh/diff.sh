@@ -74,15 +74,16 @@ int main(int argc, char **argv)
 	if (anon)
 		memset(mmap(NULL, anon, PROT_READ | PROT_WRITE, MAP_PRIVATE |
 			    MAP_ANONYMOUS, -1, 0), 1, anon);
+	/* Before there are threads that could take it. */
+	signal(SIGUSR1, on_usr1);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, &old);
 	for (long i = 0; i < threads; i++)
 		pthread_create(&t, NULL, work, NULL);
 	pthread_barrier_wait(&barrier);
 	if (argc < 6)
 		abort();
-	signal(SIGUSR1, on_usr1);
-	sigemptyset(&usr1);
-	sigaddset(&usr1, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &usr1, &old);
 	write(1, "ready\n", 6);
 	for (;;) {
 		sigsuspend(&old);

@@ -249,7 +249,7 @@ ok "perl and python3" real
 running() {
 	"$TMP/deep" stay >ready &
 	pid=$!
-	until grep -q ready ready; do sleep 0.02; done
+	until_ok grep -q ready ready && until_ok all_in S || return
 	"$HEAPCORE" analyze -q --only=threads -p $pid >text || [ $? = 3 ]
 	status=$?
 	rm -f core
