@@ -350,7 +350,8 @@ contained() {
 	until_ok inside || return
 	"$HEAPCORE" analyze --json --only=all $patient -p "$pid" >report
 	status=$?
-	kill $outer
+	# unshare itself ignores SIGTERM.
+	kill -KILL $outer
 	jq -c '.target, .modules' report
 	[ $status = 0 ] &&
 		[ "$(jq '[.modules[] | select(.file != "used")] | length' \
