@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analysis/shape.h"
 #include "base/str.h"
 
 enum {
@@ -58,13 +59,6 @@ static unsigned text_bytes(uint64_t value, unsigned word)
 	return n == word || !(value >> 8 * n) ? n : 0;
 }
 
-static bool one_byte_repeated(uint64_t value, unsigned word)
-{
-	uint64_t all = UINT64_C(0x0101010101010101) * (value & 0xff);
-
-	return value == (word == 4 ? (uint32_t)all : all);
-}
-
 /* The text that was written, from its first byte on. */
 static void copy_text(struct damage_case *d, struct space *sp)
 {
@@ -92,7 +86,7 @@ void fill_find(struct damage_case *d, struct space *sp)
 
 	if (!d->has_value)
 		return;
-	if (one_byte_repeated(d->value, word))
+	if (shape_is_fill(d->value, word))
 		follow_fill(d, sp, d->value ? FILL_REPEATED : FILL_ZERO,
 			    d->addr, d->addr + word);
 	if (n >= 2)

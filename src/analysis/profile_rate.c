@@ -34,8 +34,8 @@ static const char *find_last(const char *text, size_t n, const char *name)
  * What the environment had for a name when the program began, as the main
  * thread's stack has it; false if that is not found.  ret holds max + 1 bytes.
  */
-static bool space_environment(struct space *sp, const char *name, char *ret,
-			      size_t max)
+static bool environment(struct space *sp, const char *name, char *ret,
+			size_t max)
 {
 	const struct seg *seg = NULL;
 	const char *value = NULL;
@@ -100,8 +100,7 @@ static struct profile_rate of_tcmalloc(struct space *sp,
 	if (find_variable(sp, symbols, p->module, tcmalloc_flags, &bytes) &&
 	    is_rate(bytes))
 		return (struct profile_rate){ bytes, "variable" };
-	if (space_environment(sp, "TCMALLOC_SAMPLE_PARAMETER", text,
-			      VALUE_MAX)) {
+	if (environment(sp, "TCMALLOC_SAMPLE_PARAMETER", text, VALUE_MAX)) {
 		bytes = strtoull(text, NULL, 10);
 		if (is_rate(bytes))
 			return (struct profile_rate){ bytes, "environment" };
@@ -121,7 +120,7 @@ static struct profile_rate of_jemalloc(struct space *sp,
 	if (find_variable(sp, symbols, p->module, jemalloc_variables, &lg) &&
 	    lg <= LG_MAX)
 		return (struct profile_rate){ UINT64_C(1) << lg, "variable" };
-	if (space_environment(sp, "MALLOC_CONF", text, VALUE_MAX)) {
+	if (environment(sp, "MALLOC_CONF", text, VALUE_MAX)) {
 		at = strstr(text, option);
 		lg = at ? strtoull(at + strlen(option), NULL, 10) : LG_MAX + 1;
 		if (lg <= LG_MAX)

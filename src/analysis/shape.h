@@ -66,6 +66,14 @@ static inline bool shape_is_text(uint64_t v, unsigned word)
 	return n >= 3 && (n >= word || !(v >> 8 * n));
 }
 
+/* One byte over and over. */
+static inline bool shape_is_fill(uint64_t v, unsigned word)
+{
+	uint64_t all = UINT64_C(0x0101010101010101) * (v & 0xff);
+
+	return v == (word == 4 ? (uint32_t)all : all);
+}
+
 static inline enum word_kind shape_word(const struct shape_space *s,
 					uint64_t v)
 {

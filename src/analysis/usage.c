@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/shape.h"
 #include "base/mem.h"
 #include "base/sort.h"
 #include "base/str.h"
@@ -355,24 +356,6 @@ bool usage_check(const struct usage *u, const struct heap *h)
 
 /* ---- first words ---- */
 
-/* Printable, perhaps followed by zeros; a first byte of 0 is no text. */
-static bool is_text(uint64_t value, unsigned word)
-{
-	unsigned n = 0;
-
-	while (n < word && (value >> 8 * n & 0xff) >= 0x20 &&
-	       (value >> 8 * n & 0xff) < 0x7f)
-		n++;
-	return n >= 3 && (n == word || !(value >> 8 * n));
-}
-
-static bool is_repeated(uint64_t value, unsigned word)
-{
-	uint64_t all = UINT64_C(0x0101010101010101) * (value & 0xff);
-
-	return value == (word == 4 ? (uint32_t)all : all);
-}
-
 static enum look_word look_word(struct space *sp, struct heap *h,
 				uint64_t value)
 {
@@ -382,7 +365,7 @@ static enum look_word look_word(struct space *sp, struct heap *h,
 		return LOOK_ZERO;
 	if (value < 65536)
 		return LOOK_SMALL;
-	if (is_repeated(value, sp->word))
+	if (shape_is_fill(value, sp->word))
 		return LOOK_REPEATED;
 	x = heap_extent_at(h, value);
 	if (x && (x->kind == EXTENT_BLOCKS || x->kind == EXTENT_MMAPPED))
@@ -391,7 +374,7 @@ static enum look_word look_word(struct space *sp, struct heap *h,
 		return LOOK_CODE;
 	if (space_seg(sp, value))
 		return LOOK_ADDRESS;
-	return is_text(value, sp->word) ? LOOK_TEXT : LOOK_OTHER;
+	return shape_is_text(value, sp->word) ? LOOK_TEXT : LOOK_OTHER;
 }
 
 struct look usage_look(struct space *sp, struct heap *h,

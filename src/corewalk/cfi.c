@@ -183,7 +183,7 @@ static bool augmentation(struct common *ret, struct cfi_cursor *c,
 static bool read_augmentation(struct common *ret, struct cfi_cursor *c,
 			      const char *text)
 {
-	struct cfi_cursor inner = *c;
+	struct cfi_cursor inner;
 	uint64_t size;
 
 	if (text[0] != 'z')
