@@ -106,6 +106,7 @@ EOT
 # jcmd does not wait for long.
 asked() { jcmd "$pid" GC.heap_info >info.log; }
 jvm_heap() {
+	rm -f said.log
 	(
 		ulimit -c unlimited
 		cd run

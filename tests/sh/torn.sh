@@ -43,6 +43,7 @@ look() {
 }
 looks() {
 	name=$1
+	rm -f ready
 	LD_PRELOAD=$2 INSIDE='' "$program" >ready &
 	pid=$!
 	until_ok grep -q ready ready || :

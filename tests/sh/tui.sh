@@ -416,6 +416,7 @@ looks_again() {
 		return 1
 	./grow <go >grown &
 	grower=$!
+	rm -f screen
 	exec 7>go 8<grown
 	dd bs=1 count=1 <&8 >/dev/null 2>&1
 	"$HEAPCORE" tui -q -p "$grower" --script=live >screen 2>err &

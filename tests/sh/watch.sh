@@ -179,6 +179,7 @@ exec 4<&-
 ends_by() {
 	signal=$1 file=$2
 	shift 2
+	rm -f "$file"
 	"$HEAPCORE" watch --every=1h -p $PID "$@" >out &
 	WATCH=$!
 	until_ok grep -qs '^  ..:..:.. ' "$file" && kill "-$signal" $WATCH &&
@@ -230,6 +231,7 @@ OTHER=$!
 until grep -q ready ended; do sleep 0.02; done
 # After the first look, it ends.
 gone() {
+	rm -f out
 	"$HEAPCORE" watch --every=1h --json -p $OTHER >out 2>err &
 	WATCH=$!
 	until_ok [ -s out ] || return
