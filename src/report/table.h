@@ -139,7 +139,7 @@ struct table {
 	 */
 	size_t depth;
 	bool data_only;		/* not in the text */
-	bool shapes;		/* the first column may tell what blocks look like */
+	bool shapes;		/* column 0 may tell what blocks look like */
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;
 };

@@ -108,6 +108,15 @@ again() {
 }
 ok "an unchanged config.mk keeps its date" again
 
+# A module may have left the Makefile's lists: nothing of it stays.
+lists_again() {
+	named=$(sed -n 's/^srcdir = //p' "$BUILD/config.mk")
+	make -n -C "$BUILD" -W "$named/Makefile" all >out &&
+		is "$(grep -c 'rm -f libheapcore.a && ' out)" 1 &&
+		is "$(grep -c ' CC ' out)" 0
+}
+ok "lists that change make the library anew" lists_again
+
 installs() {
 	# Never build in the middle of the tests.
 	make -s -o heapcore -C "$BUILD" install DESTDIR="$TMP/d" prefix=/usr ||
