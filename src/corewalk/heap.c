@@ -215,9 +215,7 @@ void heap_add_mmapped(struct heap *h, uint32_t arena, vaddr start, vaddr end,
 
 static size_t plane_words(const struct heap_extent *x)
 {
-	uint64_t granules = (x->end - x->start) >> x->shift;
-
-	return (size_t)(granules / 64 + 1);
+	return (size_t)(planes_granules(x) / 64 + 1);
 }
 
 size_t heap_add_blocks(struct heap *h, uint32_t arena, vaddr start, vaddr end,
@@ -256,11 +254,11 @@ static uint64_t *plane_cut(uint64_t *plane, size_t old_words,
 void heap_trim_extent(struct heap *h, size_t extent, vaddr end)
 {
 	struct heap_extent *x = &h->extents[extent];
-	uint64_t granules = (end - x->start) >> x->shift;
-	size_t words, tail = granules & 63;
+	size_t words, tail;
 
 	x->end = end;
 	words = plane_words(x);
+	tail = planes_granules(x) & 63;
 	if (words > x->n_words)
 		return;
 	for (size_t i = 0; i < countof(x->planes); i++) {

@@ -11,9 +11,12 @@
 #include "base/types.h"
 #include "corewalk/heap.h"
 
+/* The last block may be shorter than one: a fencepost of i386. */
 static inline uint64_t planes_granules(const struct heap_extent *x)
 {
-	return (x->end - x->start) >> x->shift;
+	uint64_t bytes = x->end - x->start, whole = bytes >> x->shift;
+
+	return whole + (whole << x->shift != bytes);
 }
 
 static inline vaddr planes_addr(const struct heap_extent *x, uint64_t g)

@@ -295,6 +295,39 @@ TEST(planes_are_cut)
 	cut((8 << 20) + 1024, (8 << 20) - 1024);
 }
 
+/* i386: a granule has 16 bytes, and a fencepost 8. */
+TEST(a_last_block_shorter_than_a_granule)
+{
+	static const unsigned at[] = { 10, 63, 64 };
+	struct heap_iter it;
+	struct heap h;
+	struct block b;
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		vaddr last = BASE + at[i] * GRAIN;
+		size_t x;
+
+		start_heap(&h);
+		x = add_blocks(&h, BASE, BASE + 300 * GRAIN);
+		put(&h, x, BASE, BLOCK_USED);
+		put(&h, x, last, BLOCK_OVERHEAD);
+		heap_trim_extent(&h, x, last + 8);
+		heap_finish(&h);
+		CHECK_U64(h.arenas[0].state[BLOCK_USED].bytes, last - BASE);
+		CHECK_U64(h.arenas[0].state[BLOCK_OVERHEAD].blocks, 1);
+		CHECK_U64(h.arenas[0].state[BLOCK_OVERHEAD].bytes, 8);
+		heap_iter_init(&it, &h);
+		if (CHECK(heap_iter_next(&it, &b)))
+			check_block(&b, BASE, last - BASE, BLOCK_USED);
+		if (CHECK(heap_iter_next(&it, &b)))
+			check_block(&b, last, 8, BLOCK_OVERHEAD);
+		CHECK(!heap_iter_next(&it, &b));
+		if (CHECK(heap_find(&h, last + 7, &b)))
+			check_block(&b, last, 8, BLOCK_OVERHEAD);
+		heap_fini(&h);
+	}
+}
+
 /* The last block ends far behind the planes: in memory that is not there. */
 TEST(a_last_block_longer_than_its_planes)
 {
