@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "corewalk/words.h"
 
 enum {
 	BIGGEST = 262144,		/* size class, for every page size */
@@ -194,18 +195,15 @@ static void keep_caches(struct tcmalloc *t, vaddr first, unsigned next_off,
 static void find_caches(struct tcmalloc *t)
 {
 	static const unsigned next_offs[] = { 4128, 4144 };
+	uint64_t budget = min_u64(t->hi - t->lo, MAX_MODULE);
+	vaddr at, first;
+	struct words w;
 
-	vaddr end = t->lo + min_u64(t->hi - t->lo, MAX_MODULE);
-
-	for (vaddr at = t->lo; at + 8 <= end; at += 8) {
-		vaddr first;
+	words_init(&w, t->sp, t->lo, t->hi, WORDS_BUFFER, &budget);
+	while (words_next(&w, &at, &first)) {
 		uint32_t count;
 
-		at = round_up(space_next_stored(t->sp, at), 8);
-		if (at >= end)
-			break;
-		if (!space_u64(t->sp, at, &first) || !first || first & 7 ||
-		    (first >= t->lo && first < t->hi) ||
+		if (first & 7 || (first >= t->lo && first < t->hi) ||
 		    !space_u32(t->sp, at - COUNT_BEFORE_HEAD, &count) ||
 		    !count || count > MAX_CACHES || !is_cache(t, first))
 			continue;
