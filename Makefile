@@ -118,7 +118,7 @@ LINK_TEST = $(LINK) $(if $(BRIEF),-Xlinker -S)
 # What a walk compares are words, a million an input: to tell libFuzzer of each
 # would cost more than the walk.
 ifneq ($(FUZZ),)
-$(COREWALK:%=obj/src/corewalk/%.o) \
+$(COREWALK:%=obj/src/corewalk/%.o) $(FUZZERS:%=obj/%.o) \
 $(patsubst %,obj/src/analysis/%.o,$(filter-out hints,$(ANALYSIS))): \
 	FLAGS += -fno-sanitize-coverage=trace-cmp
 endif

@@ -8,6 +8,7 @@
  * Code: corewalk/(gtcmalloc_|alloc_gtcmalloc)
  */
 #include "fuzz/choose.h"
+#include "fuzz/undo.h"
 #include "unit/gtc_image.h"
 
 enum { CHANGE = 11, MAX_CHANGES = 64, SPANS = 70, CLAIMED_SHIFT = 42 };
@@ -53,33 +54,45 @@ static uint64_t value_of(const uint8_t *p, uint64_t was)
 	return word;
 }
 
-static void change(struct gi *g, const uint8_t *p)
+static void change(struct space *sp, const uint8_t *p)
 {
 	const struct part *part = &parts[p[2] / 5 % countof(parts)];
 	uint32_t off = (uint32_t)(p[0] | p[1] << 8) * 8 % part->bytes;
-	uint8_t *at = target_mem_at(g->sp, part->start + (off & ~7u));
+	uint8_t *at = target_mem_at(sp, part->start + (off & ~7u));
 
-	gi_put64(g, part->start + (off & ~7u), value_of(p, load_u64(at)));
+	poke(at, value_of(p, load_u64(at)));
+}
+
+/* Each is made once. */
+static struct space *image_of(const uint8_t *data)
+{
+	static struct gi images[countof(gi_eras)][2][3];
+	unsigned era = data[0] % countof(gi_eras);
+	bool claims = data[1] / 3 % 16 == 1;
+	struct gi *g = &images[era][claims][data[1] % 3];
+
+	if (!g->sp)
+		gi_init_some(g, &gi_eras[era], data[1] % 3 * 4, SPANS,
+			     claims ? UINT64_C(1) << CLAIMED_SHIFT : 0);
+	return g->sp;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gi g;
+	struct space *sp;
 	struct heap h;
 
 	if (size < 2)
 		return 0;
 	choose("gtcmalloc", data, size);
-	gi_init_some(&g, &gi_eras[data[0] % countof(gi_eras)],
-		     data[1] % 3 * 4, SPANS,
-		     data[1] / 3 % 2 ? UINT64_C(1) << CLAIMED_SHIFT : 0);
+	sp = image_of(data);
 	for (size_t i = 2; i + CHANGE <= size &&
 	     i < 2 + MAX_CHANGES * CHANGE; i += CHANGE)
-		change(&g, data + i);
-	walk_and_check(g.sp, &h);
+		change(sp, data + i);
+	walk_and_check(sp, &h);
 	heap_fini(&h);
-	space_close(g.sp);
+	undo_all();
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "corewalk/zend.h"
 #include "fuzz/choose.h"
+#include "fuzz/undo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,12 +29,14 @@ enum {
 	/* In the program. */
 	EXECUTOR = 0x1000, COMPILER = 0x2000, TABLES = 0x3000,
 	DATA = 0x4000, DATA_SIZE = 0x8000,
+	MAX_LAYOUTS = 8,
 };
 /* Bins of the pages with values: arrays, objects, elements, strings. */
 static const uint8_t bins[] = { 6, 8, 16, 3, 6, 16 };
 
 struct image {
-	uint8_t *chunk, *program;	/* owned */
+	struct space *sp;		/* owned */
+	uint8_t *chunk, *program;	/* its memory */
 	const struct php_layout *at;
 };
 
@@ -57,7 +60,8 @@ static void put_words(uint8_t *to, size_t room, const uint8_t *from, size_t n)
 			v = PROGRAM_AT + v % PROGRAM_SIZE;
 		else if (v >> 56 == 0xfd)
 			v = CHUNK_AT + v % ZEND_CHUNK;
-		put_u64(to + i, v);
+		if (v != load_u64(to + i))
+			poke(to + i, v);
 	}
 }
 
@@ -146,42 +150,21 @@ static void make_program(const struct image *m)
 	put_u64(cg + at->map_base, PROGRAM_AT + DATA - 1);
 }
 
-static void fill(const struct image *m, const uint8_t *data, size_t size)
+static void make_stack(uint8_t *stack)
 {
-	size_t part = size / 24 * 8;
-	uint8_t *stack = m->chunk + STACK_PAGE * ZEND_PAGE;
 	vaddr at = CHUNK_AT + STACK_PAGE * ZEND_PAGE;
 
-	put_words(m->chunk + VALUE_PAGE * ZEND_PAGE,
-		  VALUE_PAGES * ZEND_PAGE, data, part);
-	put_words(stack + PHP_STACK_FIRST, 0x4000, data + part, part);
-	put_words(m->program + DATA, DATA_SIZE, data + 2 * part, part);
 	put_u64(stack, at + 0x4000);
 	put_u64(stack + 8, at + STACK_PAGES * ZEND_PAGE);
-	put_u64(stack + 16, 0);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static struct space *make_space(void)
 {
-	struct image m = { 0 };
-	struct space *sp;
-	unsigned layout = 0;
-	struct heap h;
+	struct space *sp = target_mem_new(MACHINE_X86_64);
 
-	if (size < 25)
-		return 0;
-	while (php_layouts[layout + 1].api && layout < *data % 8u)
-		layout++;
-	m.at = &php_layouts[layout];
-	m.chunk = mem_zalloc(ZEND_CHUNK);
-	m.program = mem_zalloc(PROGRAM_SIZE);
-	make_chunk(m.chunk);
-	make_program(&m);
-	fill(&m, data + 1, size - 1);
-	sp = target_mem_new(MACHINE_X86_64);
-	target_mem_add(sp, CHUNK_AT, ZEND_CHUNK, SEG_R | SEG_W, m.chunk,
+	target_mem_add(sp, CHUNK_AT, ZEND_CHUNK, SEG_R | SEG_W, NULL,
 		       ZEND_CHUNK, NULL);
-	target_mem_add(sp, PROGRAM_AT, PROGRAM_SIZE, SEG_R | SEG_W, m.program,
+	target_mem_add(sp, PROGRAM_AT, PROGRAM_SIZE, SEG_R | SEG_W, NULL,
 		       PROGRAM_SIZE, "/bin/php");
 	sp->modules = mem_zalloc(sizeof(*sp->modules));
 	sp->n_modules = 1;
@@ -189,13 +172,55 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.start = PROGRAM_AT, .end = PROGRAM_AT + PROGRAM_SIZE,
 	};
 	target_mem_done(sp);
-	free(m.chunk);
-	free(m.program);
+	return sp;
+}
+
+/* Each is made once. */
+static const struct image *image_of(unsigned layout)
+{
+	static struct image images[MAX_LAYOUTS];
+	struct image *m = &images[layout];
+
+	if (m->sp)
+		return m;
+	m->sp = make_space();
+	m->at = &php_layouts[layout];
+	m->chunk = target_mem_at(m->sp, CHUNK_AT);
+	m->program = target_mem_at(m->sp, PROGRAM_AT);
+	make_chunk(m->chunk);
+	make_stack(m->chunk + STACK_PAGE * ZEND_PAGE);
+	make_program(m);
+	return m;
+}
+
+static void fill(const struct image *m, const uint8_t *data, size_t size)
+{
+	size_t part = size / 24 * 8;
+
+	put_words(m->chunk + VALUE_PAGE * ZEND_PAGE,
+		  VALUE_PAGES * ZEND_PAGE, data, part);
+	put_words(m->chunk + STACK_PAGE * ZEND_PAGE + PHP_STACK_FIRST, 0x4000,
+		  data + part, part);
+	put_words(m->program + DATA, DATA_SIZE, data + 2 * part, part);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct image *m;
+	unsigned layout = 0;
+	struct heap h;
+
+	if (size < 25)
+		return 0;
+	while (php_layouts[layout + 1].api && layout < *data % MAX_LAYOUTS)
+		layout++;
+	m = image_of(layout);
+	fill(m, data + 1, size - 1);
 	choose("zend", data, size);
-	(void)walk_and_check(sp, &h);
+	(void)walk_and_check(m->sp, &h);
 	if (how_much == JUST_WALK)
-		must_be_php(sp, &h);
+		must_be_php(m->sp, &h);
 	heap_fini(&h);
-	space_close(sp);
+	undo_all();
 	return 0;
 }
