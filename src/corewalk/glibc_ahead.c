@@ -23,7 +23,10 @@ enum {
 	MIN_AHEAD = 16 << 20,	/* less is soon walked */
 	MAX_THREADS = 8,
 	GUESSES = 4096,		/* addresses tried for each piece */
+	RUN_UP = 4096,		/* before it, where the first one is tried */
 	CHAIN = 48,		/* headers that make a guess */
+	LINE = 64,		/* of a cache */
+	FAR = 2048,		/* half of it and twice it are slower */
 };
 
 /* A header that does not end the loop, with room bytes behind it. */
@@ -57,8 +60,13 @@ plain_chunks(const struct glibc_window *w, struct glibc_piece *p,
 		uint64_t granule = (at - base) >> in.x->shift;
 		uint64_t bit = UINT64_C(1) << (granule & 63);
 
-		/* The processor's own prefetcher stops at each page. */
-		__builtin_prefetch(host + 1024);
+		/*
+		 * The processor's own prefetcher stops at each page.  Two
+		 * lines: of small blocks, most that hold a header are asked
+		 * for then.
+		 */
+		__builtin_prefetch(host + FAR);
+		__builtin_prefetch(host + FAR + LINE);
 		if (!(next_word & CHUNK_PREV_INUSE)) {
 			const uint8_t *here = in.host + (at - in.start);
 			vaddr fd = load_word(here + 2 * W, W);
@@ -112,17 +120,39 @@ static bool is_chain(const struct glibc_window *w, vaddr at, unsigned *steps)
 	return *steps;
 }
 
+/* The first chunk of a chain that begins at or behind an address; 0: none. */
+static vaddr chain_at(const struct glibc_window *w, vaddr at, vaddr from)
+{
+	while (at < from) {
+		uint64_t s = word_at(w, at);
+
+		if (at == w->top || !sound(w, s, w->last - at))
+			return 0;
+		at += s & ~(uint64_t)CHUNK_FLAGS;
+	}
+	return at;
+}
+
+/*
+ * What looks like a header may be data of a block, such as a size that is the
+ * program's own.  Chains from there come to a true one soon: hence the run-up.
+ */
 static void guess(const struct glibc_window *w, struct glibc_piece *p)
 {
 	uint64_t step = UINT64_C(1) << w->x->shift;
 	unsigned left = GUESSES;
 
-	for (vaddr at = p->from; at < p->to && left; at += step) {
+	for (vaddr at = p->from - RUN_UP; at < p->to && left; at += step) {
+		vaddr start;
+
 		left--;
 		if (!is_chain(w, at, &left))
 			continue;
-		p->start = p->at = at;
-		p->start_word = p->size_word = word_at(w, at);
+		start = chain_at(w, at, p->from);
+		if (!start || start >= p->to)
+			continue;
+		p->start = p->at = start;
+		p->start_word = p->size_word = word_at(w, start);
 		return;
 	}
 }
