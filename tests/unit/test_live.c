@@ -28,7 +28,8 @@ static const bool sanitized = true;
 static const bool sanitized = false;
 #endif
 
-static const struct target_options no_options;
+/* A pause may be long where others have the processor. */
+static const struct target_options no_options = { .max_pause_s = 600 };
 
 static struct space *open_child(const struct child *c,
 				const struct target_options *options)
