@@ -222,11 +222,11 @@ static inline unsigned trace_class(uint64_t size)
 		54 + 63 - (unsigned)__builtin_clzll(size);
 }
 
-/* The least size of a class, also of the one behind the last but for it. */
+/* The least size of a class; 0, which is 2^64, for the one behind the last. */
 static inline uint64_t trace_class_from(unsigned class)
 {
 	return class < 64 ? class * UINT64_C(16) :
-		UINT64_C(1) << (class - 54);
+		class < TRACE_CLASSES ? UINT64_C(1) << (class - 54) : 0;
 }
 
 /*

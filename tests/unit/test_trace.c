@@ -137,6 +137,15 @@ static void put_thread(struct str *s, uint64_t tid)
 	put(s, tid);
 }
 
+TEST(classes_tile_all_sizes)
+{
+	for (unsigned i = 0; i < TRACE_CLASSES; i++) {
+		CHECK_U64(trace_class(trace_class_from(i)), i);
+		CHECK_U64(trace_class(trace_class_from(i + 1) - 1), i);
+	}
+	CHECK_U64(trace_class_from(TRACE_CLASSES) - 1, UINT64_MAX);
+}
+
 TEST(every_kind_of_record)
 {
 	struct image im;
