@@ -8,7 +8,7 @@
 # What a child of mutate may take; sanitizers take some for themselves.
 most=64
 ! grep -q '^SANITIZE = .*address' "$BUILD/config.mk" || most=256
-export ASAN_OPTIONS=quarantine_size_mb=8
+export ASAN_OPTIONS=${ASAN_OPTIONS-}:quarantine_size_mb=8
 
 need_cores
 

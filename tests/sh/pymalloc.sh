@@ -221,9 +221,5 @@ hinted() {
 	[ "$(grep -c PYTHONMALLOC=malloc plain)" = 1 ] &&
 		! grep PYTHONMALLOC all other
 }
-if sanitized; then
-	skip "record says what it does not see" "sanitizers"
-else
-	ok "record says what it does not see" hinted
-fi
+ok "record says what it does not see" hinted
 finish

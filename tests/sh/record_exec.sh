@@ -4,7 +4,6 @@
 . "$SRC/tests/sh/tap"
 cd "$TMP"
 need jq
-sanitized && skip_all "the recorder cannot be loaded before sanitizers"
 $CC -O0 -fno-builtin -w -o become "$SRC/tests/record/become.c" ||
 	skip_all "no compiler"
 PATH=$TMP:$PATH

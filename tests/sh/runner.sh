@@ -55,6 +55,24 @@ slow() {
 }
 ok "what is slow is named" slow
 
+# What a sanitizer writes of a program fails the test, whatever its status.
+reported() {
+	mkdir -p build/tests/unit
+	cat >build/tests/unit/test_num <<-'END'
+		#!/bin/sh
+		file=${ASAN_OPTIONS#*log_path=}
+		echo overflow >"${file%%:*}.1"
+		echo 1..1
+		echo ok 1
+	END
+	chmod +x build/tests/unit/test_num
+	BUILD=$TMP/build "$SRC/tests/run" unit/test_num >out && return 1
+	cat out
+	grep -qx '# overflow' out &&
+		grep -qx 'failed: unit/test_num: status 66' out
+}
+ok "what a sanitizer reports is a failure" reported
+
 # matches WANT GOT
 matches() {
 	printf "$1" >want
