@@ -115,7 +115,7 @@ redis() {
 		--daemonize no >redis.out 2>&1 &
 	recorder=$!
 	until_ok answers || return
-	redis-benchmark -s "$TMP/s" -n 2000 -c 20 -q -t set,get,lpush \
+	redis-benchmark -s "$TMP/s" -n 500 -c 20 -q -t set,get,lpush \
 		>/dev/null &&
 	redis-cli -s "$TMP/s" set heap core | grep -q OK &&
 	redis-cli -s "$TMP/s" get heap | grep -q core || return
@@ -435,7 +435,7 @@ killed() {
 			"$TMP/counters" 2>/dev/null &
 		recorder=$!
 		until_ok counts || return
-		sleep "0.$(((runs * 7919 + $$) % 300 + 100))"
+		sleep "0.0$(((runs * 7919 + $$) % 90 + 10))"
 		kill -9 "$(ps -o pid= --ppid $recorder | head -1)"
 		wait $recorder
 		"$HEAPCORE" trace info --json k.trace >info ||
