@@ -56,12 +56,13 @@ names_package() {
 }
 ok "a missing library names the packages" names_package
 
-# A machine with a compiler and no libc6-dev, until apt-get brings it.
+# A machine with a compiler and no libc6-dev, until apt-get brings it, and with
+# it all other libraries.
 mkdir bare
 cat >cc-bare <<END
 #!/bin/sh
-[ -e "$TMP/bare/libc" ] || set -- -nostdinc "\$@"
-exec $CC "\$@"
+[ ! -e "$TMP/bare/libc" ] || exit 0
+exec $CC -nostdinc "\$@"
 END
 cat >bare/apt-get <<END
 #!/bin/sh
