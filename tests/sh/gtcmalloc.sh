@@ -6,6 +6,7 @@
 . "$SRC/tests/sh/preloaded"
 . "$SRC/tests/sh/workerd"
 
+without_debug_files "$@"
 need_cores
 cd "$TMP"
 need python3 jq

@@ -4,6 +4,7 @@
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/preloaded"
 
+without_debug_files "$@"
 need_cores
 need python3
 : "${CXX:=g++}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What repeats in a heap, against strings(1) and a program that knows.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 
 need_cores

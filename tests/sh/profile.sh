@@ -2,6 +2,7 @@
 # The profile that an allocator keeps, out of a process and out of its core,
 # against what it says itself: see truth/profiled.c.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/preloaded"
 

@@ -2,6 +2,7 @@
 # What analyze does with a report: formats, files, statuses, secrets.  One
 # core of a small program whose heap and surroundings hold planted words.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 need_cores
 

@@ -2,6 +2,7 @@
 # Resident and swapped bytes of mappings, rows, arenas, classes and blocks:
 # against smaps, and against what the program knows that it touched.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 cd "$TMP"
 need jq
 "$HEAPCORE" analyze -q --only=where -p $$ >/dev/null 2>err || [ $? = 3 ] ||

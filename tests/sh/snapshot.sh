@@ -2,6 +2,7 @@
 # heapcore snapshot: the file is what the process was, for heapcore and for
 # debuggers; and it is there whole or not at all.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 cd "$TMP"
 need jq
 

@@ -5,6 +5,7 @@
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/preloaded"
 
+without_debug_files "$@"
 need_cores
 cd "$TMP"
 need python3 jq

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Every block of a program that knows all of its own: see truth/glibc_truth.c.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/hold"
 

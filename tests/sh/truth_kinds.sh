@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # As truth.sh, for static and for 32-bit programs.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 . "$SRC/tests/sh/hold"
 

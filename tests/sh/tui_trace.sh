@@ -2,6 +2,7 @@
 # The browser on recorded traces and on saved reports: keys from a script,
 # screens as text, held against what the program does and against replay.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 need jq
 cd "$TMP"
 

@@ -2,6 +2,7 @@
 # ZendMM in cores of PHP: bytes in use and chunks are what the engine itself
 # says by memory_get_usage(), to the byte.
 . "$SRC/tests/sh/tap"
+without_debug_files "$@"
 . "$SRC/tests/sh/core"
 
 . "$SRC/tests/sh/with_php"
