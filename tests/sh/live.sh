@@ -386,8 +386,8 @@ group=/sys/fs/cgroup/memory/heapcore-test-$$ limit=memory.limit_in_bytes
 large() { [ "$(cat "/proc/$pid/comm")" = large ] && all_in S; }
 on_disk() {
 	sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0" analyze -q \
-		--only=where --tmpdir="$2" -p "$3"' "$HEAPCORE" "$group" \
-		"$TMP" "$pid" >report || return
+		--only=where "$4" --tmpdir="$2" -p "$3"' "$HEAPCORE" "$group" \
+		"$TMP" "$pid" $patient >report || return
 	grep -q 'total private memory *11[0-9]' report
 }
 in_memory() {
