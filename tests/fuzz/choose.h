@@ -21,9 +21,9 @@ static void choose(const char *walker, const uint8_t *data, size_t size)
 
 	for (size_t i = 0; i + 8 <= size; i += 8)
 		sum = (sum ^ load_u64(data + i)) * UINT64_C(0x100000001b3);
-	kind = sum >> 56;
+	kind = sum >> 54;
 	just_one = kind && walker ? alloc_by_name(walker) : NULL;
-	how_much = kind > 3 ? JUST_WALK : kind ? USUAL : ALL_OF_IT;
+	how_much = kind > 7 ? JUST_WALK : kind ? USUAL : ALL_OF_IT;
 	if (!LLVMFuzzerMutate) {
 		just_one = NULL;
 		how_much = ALL_OF_IT;
