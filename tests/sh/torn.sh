@@ -60,8 +60,8 @@ looks() {
 }
 ./churns >ready &
 pid=$! program=./churns
-"$HEAPCORE" analyze -q -p "$pid" >may 2>&1
-may=$?
+may=0
+"$HEAPCORE" analyze -q -p "$pid" >may 2>&1 || may=$?
 kill -KILL "$pid"
 for pair in tcmalloc:libtcmalloc_minimal.so.4 jemalloc:libjemalloc.so.2; do
 	path=$(library "${pair#*:}")
