@@ -207,9 +207,13 @@ fi
 if grep -q '^HARDEN_LDFLAGS = .*-pie.*now' "$BUILD/config.mk" &&
 	command -v readelf >/dev/null
 then
-	readelf -hldW "$HEAPCORE" >elf
+	readelf -hldW --dyn-syms "$HEAPCORE" >elf
 	ok "the program is hardened" sh -c 'grep -q "Type: *DYN" elf &&
 		grep -q GNU_RELRO elf && grep -q "FLAGS.*NOW" elf'
+	# What -fstack-protector and _FORTIFY_SOURCE leave in it.
+	ok "and its stack and buffers are checked" sh -c '
+		grep -q " __stack_chk_fail@" elf &&
+		grep -q " __.*printf_chk@" elf'
 else
 	skip "the program is hardened" "not a release build"
 fi
