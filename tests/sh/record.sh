@@ -341,6 +341,13 @@ not_ours() {
 }
 ok "other files are not replaced" not_ours
 
+private() {
+	rm -f t.trace
+	(umask 0 && "$HEAPCORE" record -q -o t.trace -- true) &&
+		[ "$(stat -c %a t.trace)" = 600 ]
+}
+ok "a trace is its owner's alone" private
+
 sampled() {
 	"$HEAPCORE" record --rate=1k -q -o t.trace -- ./events threads
 	[ $? = 7 ] && "$HEAPCORE" trace verify t.trace &&
