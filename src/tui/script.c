@@ -42,6 +42,8 @@ static bool run_line(struct tui *t, const char *line, struct out *o,
 	if (!strncmp(line, ":screen ", 8)) {
 		out_printf(o, "== %s\n", line + 8);
 		screen_write(&t->screen, t->utf8, o);
+		/* For who types through a pipe; out_close() says errors. */
+		(void)!out_flush(o);
 		return true;
 	}
 	if (!strncmp(line, ":roles ", 7)) {

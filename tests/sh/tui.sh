@@ -423,7 +423,7 @@ looks_again() {
 	browser=$!
 	exec 9>live
 	echo ':screen before' >&9
-	until_ok grep -q before screen
+	until_ok grep -q before screen || return
 	printf x >&7
 	dd bs=1 count=1 <&8 >/dev/null 2>&1
 	printf 'r\n:screen difference\n<Left>\n:screen now\n4r\nr\n' >&9
