@@ -241,7 +241,7 @@ static void add_shared(struct str *s, const struct space *sp, uint32_t file)
 	const char *name = file < sp->n_files ? sp->files[file].name : "";
 
 	str_adds(s, "shared memory");
-	if (!*name || starts_with(name, "/dev/zero"))
+	if (!*name || sp->nameless || starts_with(name, "/dev/zero"))
 		return;
 	str_addc(s, ' ');
 	add_file(s, sp, file, true);
@@ -257,7 +257,7 @@ static void add_thing(struct str *s, const struct filler *f, struct thing t)
 		[THING_DATA] = "data of ",
 		[THING_CONST] = "read-only data of ",
 		[THING_BSS] = "bss of ",
-		[THING_FILE] = "file ",
+		[THING_FILE] = "a file",
 		[THING_ANON] = "anonymous",
 		[THING_ANON_CODE] = "anonymous, executable",
 		[THING_GUARD] = "guard of a stack",
@@ -269,7 +269,9 @@ static void add_thing(struct str *s, const struct filler *f, struct thing t)
 		[THING_VSYSCALL] = "[vsyscall]",
 	};
 
-	if (t.kind < countof(fixed) && fixed[t.kind])
+	if (t.kind == THING_FILE && !f->sp->nameless)
+		str_adds(s, "file ");
+	else if (t.kind < countof(fixed) && fixed[t.kind])
 		str_adds(s, fixed[t.kind]);
 	switch (t.kind) {
 	case THING_HEAP:
@@ -290,7 +292,8 @@ static void add_thing(struct str *s, const struct filler *f, struct thing t)
 		add_file(s, f->sp, t.id, false);
 		break;
 	case THING_FILE:
-		add_file(s, f->sp, t.id, true);
+		if (!f->sp->nameless)
+			add_file(s, f->sp, t.id, true);
 		break;
 	case THING_SHARED:
 		add_shared(s, f->sp, t.id);

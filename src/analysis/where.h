@@ -66,7 +66,8 @@ struct where_map {
 	/*
 	 * owned; what it is, in words: "heap, glibc main", "stack, thread 4
 	 * (tid 4711)", "data of libc.so.6", "reserved, no access", "[vdso]".
-	 * Names come from the target and are made harmless for a terminal.
+	 * Names come from the target and are made harmless for a terminal; a
+	 * nameless space has none of plain files and shared memory.
 	 */
 	char *what;
 	uint64_t stored_row[WHERE_ROWS];	/* by row; 0 if not private */

@@ -163,8 +163,9 @@ struct space {
 	bool torn;		/* read while it ran */
 
 	/*
-	 * Names that a program can make while it runs, of variables, functions
-	 * and classes of an interpreter, are told by address alone: --redact.
+	 * Names that a program can make while it runs are not told: variables,
+	 * functions and classes of an interpreter have their address for one,
+	 * mappings of plain files none: --redact.
 	 */
 	bool nameless;
 

@@ -120,10 +120,6 @@ uint64_t build_at_number(const struct report_input *in, vaddr addr,
 /* A running one: what a core stores is what is resident there. */
 bool is_process(const struct space *sp);
 
-/* What a mapping is; a redacted report does not name plain files. */
-const char *map_what(const struct report *r, struct space *sp,
-		     const struct where_map *map);
-
 /* "SIGABRT", or "signal 77" in ret. */
 const char *signal_name(int signal, char ret[16]);
 

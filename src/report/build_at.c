@@ -103,7 +103,7 @@ static void build_at_object(struct report *r, const struct report_input *in)
 	if (a->map)
 		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64
 			     ", %s", a->map->start, a->map->end,
-			     map_what(r, in->sp, a->map));
+			     a->map->what);
 	else if (a->seg)
 		table_printf(t, T_MAPPING, "0x%" PRIx64 " to 0x%" PRIx64,
 			     a->seg->start, a->seg->end);

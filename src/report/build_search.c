@@ -52,8 +52,7 @@ static void set_block(struct table *t, const struct report_input *in,
 	str_fini(&s);
 }
 
-static void add_hit(struct report *r, struct table *t,
-		    const struct report_input *in,
+static void add_hit(struct table *t, const struct report_input *in,
 		    const struct search_hit *hit)
 {
 	const struct where_map *map = where_map_at(in->where, hit->addr);
@@ -63,7 +62,7 @@ static void add_hit(struct report *r, struct table *t,
 	table_set(t, H_LENGTH, hit->n);
 	table_set_bytes(t, H_TEXT, hit->bytes, min_u64(hit->n, TEXT_KEPT));
 	if (map)
-		table_set_text(t, H_WHAT, map_what(r, in->sp, map));
+		table_set_text(t, H_WHAT, map->what);
 	if (hit->in_block)
 		set_block(t, in, hit);
 }
@@ -138,7 +137,7 @@ void build_search(struct report *r, const struct report_input *in)
 		t = report_add(r, SECTION_SEARCH, "search", "FOUND",
 			       hit_columns, H_COLUMNS);
 		for (size_t i = 0; i < s->n; i++)
-			add_hit(r, t, in, &s->hits[i]);
+			add_hit(t, in, &s->hits[i]);
 	}
 	build_sums(r, s, s->n ? "FOUND, IN WORDS" : "FOUND");
 }

@@ -179,17 +179,6 @@ static const struct column map_columns[M_COLUMNS] = {
 	[M_WHAT] = COLUMN("what", "what it is", TEXT, .flags = COLUMN_PATH),
 };
 
-const char *map_what(const struct report *r, struct space *sp,
-		     const struct where_map *map)
-{
-	const struct seg *seg = space_seg(sp, map->start);
-
-	if (r->options->redact && seg && seg->file != SEG_NO_FILE &&
-	    sp->files[seg->file].module == SEG_NO_FILE)
-		return "a file";
-	return map->what;
-}
-
 void build_mappings(struct report *r, const struct report_input *in)
 {
 	struct table *t = report_add(r, SECTION_MAPPINGS, "mappings",
@@ -211,7 +200,7 @@ void build_mappings(struct report *r, const struct report_input *in)
 			     m->flags & SEG_SHARED ? 's' : 'p');
 		table_set(t, M_MAPPINGS, m->mappings);
 		table_set(t, M_PRIVATE, m->is_private);
-		table_set_text(t, M_WHAT, map_what(r, in->sp, m));
+		table_set_text(t, M_WHAT, m->what);
 	}
 	/* What takes memory first, mere reservations last; stable. */
 	table_sort(t, M_BYTES, false);

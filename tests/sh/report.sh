@@ -23,9 +23,11 @@ int main(int argc, char **argv)
 	int fd = open(argv[2], O_RDWR | O_CREAT, 0600);
 	char *file;
 
-	if (fd < 0 || ftruncate(fd, 8192))
+	if (fd < 0 || ftruncate(fd, 2 << 20))
 		return 1;
-	file = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	file = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	/* Much enough for a finding. */
+	memset(file, 1, 2 << 20);
 	strcpy(file, "SECRET-in-file");
 	for (int i = 0; i < 1000; i++) {
 		row[i] = malloc(1000);
@@ -265,6 +267,12 @@ leaky() {
 	grep -q SECRET out
 }
 ok "the words are there" leaky --only=all --rows=all core
+in_finding() {
+	analyze --json core | grep '"rule": "data", .*SECRET-map'
+}
+ok "a file's name is in a finding" in_finding
+map=$(analyze --csv --only=mappings core | sed -n 's/,.*SECRET-map.*//p')
+ok "and at an address" leaky --at="$map" core
 ok "the words are there, damaged" leaky --json bad
 for core in core bad; do
 	ok "redact: text of $core" clean --only=all --rows=all "$core"
@@ -277,6 +285,7 @@ for core in core bad; do
 			--only="$section" "$core"
 	done
 done
+ok "redact: --at of a file's mapping" clean --at="$map" core
 mkdir SECRET-place
 cp core SECRET-place/core
 ok "redact: the core's own path" clean --only=all SECRET-place/core
