@@ -672,18 +672,21 @@ static void pair_rows(struct compare *c, enum compare_list list,
  * Before rows are paired: what does not say which of its names are to be hidden
  * is not compared, and where one side has no names, no one has.
  */
-static void prepare_hiding(struct compare *c)
+static void prepare_hiding(struct compare *c, bool redact)
 {
+	unsigned nameless = compare_is_redacted(c->side[1]);
+	bool differ = compare_is_redacted(c->side[0]) != nameless;
+
+	if (!redact && !differ)
+		return;
 	for (unsigned i = 0; i < 2; i++)
 		if (compare_drop_named(c->side[i]))
 			add_note(c, i, "redact", "it does not say which of "
 				 "its names --redact would hide: types, leaks "
 				 "and variables are not compared");
-	if (compare_is_redacted(c->side[0]) !=
-	    compare_is_redacted(c->side[1])) {
-		compare_hide_names(c->side[0]);
-		compare_hide_names(c->side[1]);
-	}
+	if (differ && compare_hide_names(c->side[!nameless]) && !redact)
+		add_hint(c, nameless, "redacted", "it was saved with --redact: "
+			 "names made at run time are hidden on both sides");
 }
 
 void compare_init(struct compare *c, struct compare_side *old,
@@ -694,8 +697,7 @@ void compare_init(struct compare *c, struct compare_side *old,
 	check_side(c, 1);
 	check_programs(c);
 	check_types(c);
-	if (redact)
-		prepare_hiding(c);
+	prepare_hiding(c, redact);
 	match_classes(c);
 	for (unsigned i = 0; i < COMPARE_LISTS; i++) {
 		unsigned keys = lists[i].keys;

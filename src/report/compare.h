@@ -129,9 +129,10 @@ struct compare {
 };
 
 /*
- * Both lose what one of them does not tell apart: size classes' allocators.
- * With redact, too, the names that a redacted report does not have, by which
- * rows are paired before if both sides have them.
+ * Both lose what one of them does not tell apart: size classes' allocators,
+ * and the names that a redacted report does not have if one side is such a
+ * report.  With redact they lose these in any case; rows are paired by them
+ * before if both sides have them.
  */
 void compare_init(struct compare *c, struct compare_side *old,
 		  struct compare_side *new, bool redact);
@@ -171,8 +172,8 @@ void compare_join_arenas(struct compare *c);
 
 /* The report of the side was made with --redact, and says so. */
 bool compare_is_redacted(const struct compare_side *side);
-/* What stands in a redacted report, where that is something else. */
-void compare_hide_names(struct compare_side *side);
+/* What stands in a redacted report; false if that is nothing else. */
+bool compare_hide_names(struct compare_side *side);
 /* Lists whose names may have to be hidden, if the report does not tell. */
 bool compare_drop_named(struct compare_side *side);
 

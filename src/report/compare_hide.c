@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * diff --redact: names that a program made while it ran.  A list that has such
- * names has a column with what stands for them.
+ * diff --redact, or of a report that was saved with it: names that a program
+ * made while it ran.  A list that has such names has a column with what stands
+ * for them.
  */
 #include "report/compare.h"
 
@@ -30,8 +31,10 @@ bool compare_is_redacted(const struct compare_side *side)
 	return c.known && c.u;
 }
 
-void compare_hide_names(struct compare_side *side)
+bool compare_hide_names(struct compare_side *side)
 {
+	bool ret = false;
+
 	for (size_t i = 0; i < COMPARE_LISTS; i++) {
 		struct table *t = &side->list[i];
 		int hidden = hidden_column(t);
@@ -39,10 +42,13 @@ void compare_hide_names(struct compare_side *side)
 		for (size_t row = 0; hidden >= 0 && row < t->n_rows; row++) {
 			struct cell *cells = &t->cells[row * t->n_columns];
 
-			if (cells[hidden].known)
-				cells[0] = cells[hidden];
+			if (!cells[hidden].known)
+				continue;
+			cells[0] = cells[hidden];
+			ret = true;
 		}
 	}
+	return ret;
 }
 
 bool compare_drop_named(struct compare_side *side)

@@ -159,6 +159,31 @@ nameless() {
 }
 ok "redacted: no name that was made at run time" nameless
 
+# A report without these names, and one with them: no variable came or went.
+half_redacted() {
+	for sides in "redacted.json core" "named.json redacted.json" \
+		"redacted.json redacted.json"; do
+		"$HEAPCORE" diff --json --only=all $sides >diff.json 2>err
+		case $sides in
+		*core) side=old count=1 ;;
+		named*) side=new count=1 ;;
+		*) side=none count=0 ;;
+		esac
+		echo "$sides"
+		jq -e --arg side $side --argjson count $count '.complete and
+			([.notes[] | select(.code == "redacted").side] ==
+			[$side][:$count]) and (.php_holders | length > 0 and
+			all(.holds_change_bytes == 0)) and
+			($side == "new" or (.types | length > 0)) and
+			(.types // [] | all(.change_bytes == 0))' \
+			diff.json || { cat err diff.json; return 1; }
+		[ "$(grep -c 'saved with --redact: names' err)" = $count ] ||
+			return 1
+		! grep -i sesam diff.json || return 1
+	done
+}
+ok "redacted: one side of a comparison" half_redacted
+
 # Every page of the browser, two steps deep, and that of a block with the name.
 screens() {
 	for view in 1 2 3 4 5 6 7 8; do
