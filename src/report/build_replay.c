@@ -636,8 +636,9 @@ static const char *age_name(unsigned step)
 static void build_lifetimes(struct report *r, const struct replay_input *in)
 {
 	const struct replay *p = in->replay;
-	struct table *t = report_add(r, REPLAY_LIFETIMES, "lifetimes",
-				     "LIFETIME", life_columns, F_COLUMNS);
+	const char *title = in->only_exact ? "LIFETIME" : "LIFETIME, exact";
+	struct table *t = report_add(r, REPLAY_LIFETIMES, "lifetimes", title,
+				     life_columns, F_COLUMNS);
 
 	t->whole = true;
 	for (unsigned i = 0; i < LIFE_STEPS && in->exact; i++) {

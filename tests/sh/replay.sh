@@ -55,6 +55,7 @@ ok "churn is temporary" sh -c 'sed -n 2p t.csv | grep -q "^churn  prog,"'
 ok "text names the trace" grep -q '^prog.trace: ./prog, .* s, 41020 events, ' \
 	text
 ok "text names the sampler" grep -q '^sampled every 16.0K .*(seed 1): ' text
+ok "lifetimes are no estimates, and say so" grep -q '^LIFETIME, exact ' text
 ok "that rate is fine" sh -c '! grep -q "^  Far too few" text'
 ok "the usual rate is too coarse for it" sh -c '"$HEAPCORE" replay prog.trace |
 	sed -n 3p | grep -q "^  Far too few for a heap of 2.86M: .* --exact "'
