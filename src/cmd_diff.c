@@ -205,7 +205,7 @@ static bool read_side(struct run *run, int side, struct err *err)
 	struct saved *saved = NULL;
 
 	if (!run->is_pid[side] && !saved_open(run->target[side], &saved, err))
-		return false;
+		return subject_no_file(run->target[side], err);
 	if (!saved)
 		return look(run, side, err);
 	compare_side_init(&run->side[side], run->target[side]);

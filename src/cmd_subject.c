@@ -172,6 +172,17 @@ static void take_space(struct subject *s)
 		s->sp->nameless = s->nameless;
 }
 
+bool subject_no_file(const char *path, struct err *err)
+{
+	AUTO_FREE char *process = mem_printf("/proc/%.40s", path);
+
+	if (*path && !path[strspn(path, "0123456789")] &&
+	    access(path, F_OK) && !access(process, F_OK))
+		err_set(err, ERR_SYSTEM, "%s: no file, but a process; did you "
+			"mean -p %s?", path, path);
+	return false;
+}
+
 bool subject_open_core(struct subject *s, const struct subject_args *a,
 		       const char *path, struct progress *p, struct err *err)
 {
@@ -183,7 +194,7 @@ bool subject_open_core(struct subject *s, const struct subject_args *a,
 	s->options = options;
 	s->sp = target_open_core(path, &options, err);
 	take_space(s);
-	return s->sp != NULL;
+	return s->sp || subject_no_file(path, err);
 }
 
 bool subject_open_live(struct subject *s, const struct subject_args *a,

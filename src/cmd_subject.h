@@ -95,6 +95,9 @@ bool subject_allocator(const struct subject_args *a,
 		       const struct allocator **ret,
 		       struct err *err) MUST_CHECK;
 
+/* Of a path that cannot be opened: was a process meant?  Always false. */
+bool subject_no_file(const char *path, struct err *err);
+
 bool subject_open_core(struct subject *s, const struct subject_args *a,
 		       const char *path, struct progress *p, struct err *err)
 	MUST_CHECK;

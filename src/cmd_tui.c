@@ -442,7 +442,7 @@ static bool open_target(struct run *run, struct tui_source *ret,
 		return subject_open_live(s, &a->how, a->pid, &run->progress,
 					 err) && walk_target(run, err);
 	if (!saved_open_any(a->files.items[0], &saved, err))
-		return false;
+		return subject_no_file(a->files.items[0], err);
 	if (saved && a->redact) {
 		saved_close(saved);
 		return err_set(err, ERR_USAGE, "a saved report shows what it "

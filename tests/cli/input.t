@@ -3,6 +3,15 @@ $ heapcore analyze core.none
 ! heapcore: core.none: No such file or directory
 ? 2
 
+# the number of a process, and no path
+$ for c in analyze "tui --script=/dev/null" "diff $$"; do
+$   heapcore $c $$ 2>&1 | sed "s/$$/N/g"
+$ done; heapcore analyze "" || :
+| heapcore: N: no file, but a process; did you mean -p N?
+| heapcore: N: no file, but a process; did you mean -p N?
+| heapcore: N: no file, but a process; did you mean -p N?
+! heapcore: : No such file or directory
+
 # a folder
 $ heapcore analyze .
 ! heapcore: .: is a directory
