@@ -101,13 +101,14 @@ else
 fi
 
 # The trace that is being recorded holds all addresses, and none of them.  Under
-# ASan heapcore would forbid cores.
+# sanitizers heapcore would forbid cores.
 recorded() {
 	for filter in 0x33 0x3f; do
 		(echo $filter >/proc/self/coredump_filter
-		make_core core env ASAN_OPTIONS=disable_coredump=0 "$HEAPCORE" \
-			record -q -o "$TMP/held.trace" -- "$TMP/held_list") && analyze words --only=leaks ||
-			return 1
+		make_core core env ASAN_OPTIONS=disable_coredump=0 \
+			TSAN_OPTIONS=disable_coredump=0 "$HEAPCORE" record -q \
+			-o "$TMP/held.trace" -- "$TMP/held_list") &&
+			analyze words --only=leaks || return 1
 		cat words
 		grep -Eq '^ +208 bytes +70 .* certain ' words &&
 			! grep -q 'shared memory' words || return 1
