@@ -637,6 +637,7 @@ static void drop_edges(struct graph *g)
 {
 	mem_unmap(g->dst, g->dst_bytes);
 	g->dst = NULL;
+	g->dst_bytes = 0;
 	g->n_edges = 0;
 }
 
