@@ -123,7 +123,7 @@ enum reach_grade reach_grade(const struct reach *r, uint32_t block)
 		return REACH_LIVE;
 	if (bit(r->possible, block))
 		return REACH_POSSIBLE;
-	return bit(r->likely, block) || r->g->roots.missing_shared
+	return bit(r->likely, block) || roots_missing(&r->g->roots)
 		? REACH_LIKELY : REACH_CERTAIN;
 }
 

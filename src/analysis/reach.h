@@ -6,9 +6,9 @@
  * the others, *possible* is what a vector's unused capacity leads to; *likely*
  * what only words lead to that nobody will read again: weak ones (graph.h), in
  * slack or in the unused space of a string, and those of a stack below its
- * stack pointer; *certain* what no word leads to at all.  If shared memory is
- * not in the file that is not known, and it is likely.  Certain and likely
- * blocks are called lost, or leaked.
+ * stack pointer; *certain* what no word leads to at all.  If memory that may
+ * refer is not in the file that is not known, and it is likely.  Certain and
+ * likely blocks are called lost, or leaked.
  *
  * Kinds.  Among the blocks that are not live, *direct* is one that no other
  * refers to, *indirect* one that hangs on another, *cycle* one of a ring that

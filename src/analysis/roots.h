@@ -52,4 +52,10 @@ void roots_init(struct roots *r, struct space *sp, const struct heap *h,
 		const struct where *w);
 void roots_fini(struct roots *r);
 
+/* Is memory that may hold references not in the file, of either kind? */
+static inline bool roots_missing(const struct roots *r)
+{
+	return r->missing_bytes || r->missing_shared;
+}
+
 #endif

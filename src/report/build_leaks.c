@@ -185,7 +185,7 @@ static void explain(struct str *s, const struct reach *r)
 {
 	const struct tally *likely = &r->grade[REACH_LIKELY];
 	struct tally lost = reach_lost(r);
-	bool some = likely->blocks && !r->g->roots.missing_shared;
+	bool some = likely->blocks && !roots_missing(&r->g->roots);
 
 	if (!lost.blocks) {
 		str_adds(s, "No block is lost: all can be reached");
@@ -219,8 +219,8 @@ static void qualify(struct str *s, const struct roots *roots)
 
 	if (roots->missing_bytes) {
 		num_format_size(size, roots->missing_bytes);
-		str_printf(s, "  %s of writable memory is not in the file: "
-			   "what it refers to may be counted as lost.", size);
+		str_printf(s, "  %s of writable memory is not in the file and "
+			   "may refer to some: none is certain.", size);
 	}
 	if (roots->missing_shared) {
 		num_format_size(size, roots->missing_shared);
@@ -259,8 +259,7 @@ static void build_sums(struct report *r, const struct report_input *in,
 		set_sums(t, in->reach);
 		explain(&s, in->reach);
 		qualify(&s, &in->reach->g->roots);
-		table_set(t, T_UPPER, in->reach->g->roots.missing_bytes > 0 ||
-			  in->reach->g->roots.missing_shared > 0);
+		table_set(t, T_UPPER, roots_missing(&in->reach->g->roots));
 	} else {
 		str_printf(&s, "Leaks were not looked for: %s.",
 			   in->no_reach ? in->no_reach : "no heap was found");

@@ -44,6 +44,32 @@ conditions() {
 }
 ok "conditions and filters" conditions
 
+# cut BYTES: of the same core without so many at its end, where the stack is.
+cut() {
+	head -c -"$1" core >cut.core
+	for how in "" --json; do
+		"$HEAPCORE" analyze -q --only=leaks $how cut.core >words ||
+			[ $? = 3 ] || return 1
+		cat words
+		tr -s ' \n' ' ' <words >line
+		if [ "$how" ]; then
+			grep -q '"upper_bound": true' words &&
+				grep -q '"certain_blocks": 0,' words
+		else
+			grep -q ' 208 bytes 70 .* likely ' line &&
+				grep -q 'is not in the file and may refer' line
+		fi || return 1
+		! grep -q 'grade": "certain\|  certain  ' words || return 1
+	done
+}
+analyze words --only=leaks
+whole() {
+	cat words
+	grep -Eq '^ +208 bytes +70 .* certain ' words
+}
+ok "of a whole core leaks are certain" whole
+ok "of a core that is cut off none is" cut 65536
+
 # What only a vector register points to is held, and by what is said.
 vector() {
 	$CC -std=gnu11 -O1 -g -fno-builtin -pthread -o in_vector \
