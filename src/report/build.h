@@ -79,6 +79,12 @@ void build_profile(struct report *r, const struct report_input *in);
 
 /* build_leaks.c: what is lost */
 void build_leaks(struct report *r, const struct report_input *in);
+/*
+ * What an interpreter has that refers to all its values, as half a sentence:
+ * they count as reached, whether the program can reach them or not.  NULL: none
+ * was found.
+ */
+const char *leaks_all_listed(const struct report_input *in);
 
 /* build_retain.c: who keeps how much */
 void build_retainers(struct report *r, const struct report_input *in);

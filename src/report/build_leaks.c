@@ -5,6 +5,7 @@
 #include "report/build.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "analysis/census.h"
 #include "analysis/reach.h"
@@ -246,11 +247,38 @@ static void no_types(struct str *s, const struct report_input *in)
 		   size);
 }
 
+/* Is there a type of an interpreter that begins with that? */
+static bool has_values(const struct report_input *in, const char *prefix)
+{
+	const struct types *types = in->census ? &in->census->types : NULL;
+
+	for (size_t i = 1; types && i < types->n; i++)
+		if (types->items[i].known == TYPE_RUNTIME &&
+		    !strncmp(types->items[i].name, prefix, strlen(prefix)))
+			return true;
+	return false;
+}
+
+const char *leaks_all_listed(const struct report_input *in)
+{
+	bool pymalloc = false;
+
+	for (size_t i = 0; i < in->heap->n_allocators; i++)
+		if (!strcmp(in->heap->allocators[i].name, "pymalloc"))
+			pymalloc = true;
+	if (pymalloc || has_values(in, "python "))
+		return "Python's collector lists all its objects";
+	if (has_values(in, "perl "))
+		return "Perl's arenas list all its values";
+	return NULL;
+}
+
 static void build_sums(struct report *r, const struct report_input *in,
 		       const char *title)
 {
 	struct table *t = add_sums(r, SECTION_LEAKS, "leaks", title,
 				   sum_columns, T_COLUMNS);
+	const char *listed = leaks_all_listed(in);
 	struct str s;
 
 	table_set(t, T_LOOKED, in->reach != NULL);
@@ -259,6 +287,9 @@ static void build_sums(struct report *r, const struct report_input *in,
 		set_sums(t, in->reach);
 		explain(&s, in->reach);
 		qualify(&s, &in->reach->g->roots);
+		if (listed)
+			str_printf(&s, "  %s: one that the program has lost "
+				   "counts as reached.", listed);
 		table_set(t, T_UPPER, roots_missing(&in->reach->g->roots));
 	} else {
 		str_printf(&s, "Leaks were not looked for: %s.",

@@ -252,6 +252,7 @@ static void build_groups(struct report *r, const struct report_input *in)
 	size_t n, at = 0;
 
 	t->more = "other roots";
+	t->listed = leaks_all_listed(in);
 	if (!in->retain)
 		return;
 	lost = not_live(in);

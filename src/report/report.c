@@ -567,6 +567,9 @@ static void write_text(const struct report *r, struct out *o)
 		if (t->n_rows) {
 			out_addc(o, '\n');
 			table_write_text(t, &style, o);
+			if (t->listed)
+				out_printf(o, "  %s: its data seems to "
+					   "keep them alive.\n", t->listed);
 			if (!explained && shows_shape(r, t)) {
 				out_adds(o, SHAPES_IN_WORDS);
 				explained = true;

@@ -140,6 +140,7 @@ struct table {
 	size_t depth;
 	bool data_only;		/* not in the text */
 	bool shapes;		/* column 0 may tell what blocks look like */
+	const char *listed;	/* static: see leaks_all_listed(); or NULL */
 	size_t current;		/* first cell of the row being filled */
 	bool in_total;
 };

@@ -170,6 +170,16 @@ classes() {
 ok "instances of a program's classes" classes
 ok "PYTHONMALLOC=malloc: the same" classes PYTHONMALLOC=malloc
 
+# listed: of the same core, the report says what the collector's lists hide.
+listed() {
+	"$HEAPCORE" analyze -q --only=leaks,retainers core >words || return 1
+	cat words
+	tr -s ' \n' ' ' <words >line
+	grep -q "^  Python's collector lists .*: its data seems to keep them" words &&
+		grep -q "Python's collector lists .* counts as reached" line
+}
+ok "the same: what its collector lists counts as reached" listed
+
 # strings: what is saved if all copies were one is what the program says; it has
 # a few more of its own.
 strings() {
@@ -215,6 +225,7 @@ gc.collect()' || return 1
 			length == 1' report.json
 }
 ok "few blocks pin many arenas" pinned
+ok "the same core: what its collector lists" listed
 
 # hinted: that pymalloc hides objects from the recorder is said once.
 hinted() {
