@@ -146,8 +146,16 @@ perl_values() {
 	echo "few $few, many $many"
 	[ $((many - few)) -ge 989 ] && [ $((many - few)) -le 991 ]
 }
+# The same core: that the arenas lead to all values is said.
+perl_listed() {
+	"$HEAPCORE" analyze -q --only=leaks,retainers core >words || return 1
+	cat words
+	tr -s ' \n' ' ' <words >line
+	[ "$(grep -o "Perl's arenas list all its values:" line | wc -l)" = 2 ]
+}
 if command -v perl >/dev/null; then
 	ok "perl: 169 values in each arena" perl_values
+	ok "perl: what its arenas list counts as reached" perl_listed
 else
 	skip "perl" "not here"
 fi
