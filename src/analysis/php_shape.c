@@ -110,16 +110,19 @@ uint32_t php_object_behind(struct space *sp, const uint8_t *p, uint64_t size)
 uint32_t php_shape(struct space *sp, const uint8_t *p, uint64_t size)
 {
 	uint32_t count, type;
+	bool listed;
 
 	if (size < 8)
 		return 0;
 	count = load_u32(p);
 	type = load_u32(p + 4) & PHP_TYPE_MASK;
+	/* Else this is the upper half of an address, 0x7f16 for one. */
+	listed = load_u32(p + 4) >> PHP_COLLECTOR_SHIFT;
 	if (!count || count >= COUNT_MAX)
 		return 0;
-	if ((type == PHP_STRING && is_string(p, size)) ||
+	if ((type == PHP_STRING && !listed && is_string(p, size)) ||
 	    (type == PHP_ARRAY && is_array(p, size)) ||
-	    (type == PHP_REFERENCE && is_reference(p, size)) ||
+	    (type == PHP_REFERENCE && !listed && is_reference(p, size)) ||
 	    (type == PHP_OBJECT && php_is_object(sp, p, size, 0)))
 		return type;
 	return 0;
