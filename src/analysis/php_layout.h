@@ -14,7 +14,7 @@ enum {
 	PHP_STRING = 6, PHP_ARRAY, PHP_OBJECT, PHP_RESOURCE, PHP_REFERENCE,
 	PHP_AST,
 	PHP_TYPE_MASK = 15,
-	/* Above it: where the collector lists it, never a string or reference. */
+	/* Above it: where the collector has it; no string, no reference. */
 	PHP_COLLECTOR_SHIFT = 10,
 	PHP_COUNTED = 1 << 8,	/* in a zval: somebody counts it */
 	PHP_IMMUTABLE = 1 << 6,	/* in a value: nobody does */
