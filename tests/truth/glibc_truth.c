@@ -496,11 +496,18 @@ static void many_heaps(struct worker *w, long n)
 			give(p[i]);
 }
 
+/* Two sbrk() at once may return the same: nobody else allocates meanwhile. */
+static pthread_rwlock_t break_lock =
+	PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
 static void foreign_sbrk(struct worker *w)
 {
 	size_t size = 8 * (1 + below(w, 3000));
-	char *p = sbrk(size);
+	char *p;
 
+	pthread_rwlock_wrlock(&break_lock);
+	p = sbrk(size);
+	pthread_rwlock_unlock(&break_lock);
 	if (p != (char *)-1)
 		memset(p, 0x5b, size);
 }
@@ -532,8 +539,11 @@ static void work(struct worker *w)
 			foreign_sbrk(w);
 		if (!w->id && nobrk && i == (size_t)nobrk)
 			block_break();
+		pthread_rwlock_rdlock(&break_lock);
 		one_op(w);
+		pthread_rwlock_unlock(&break_lock);
 	}
+	pthread_rwlock_rdlock(&break_lock);
 	for (size_t i = 0; w->n_live < target; i = (i + 1) % w->n_slots)
 		if (!w->slots[i]) {
 			size_t size = random_size(w);
@@ -541,6 +551,7 @@ static void work(struct worker *w)
 			hold(w, i, fresh(w, size), size);
 		}
 	fill_caches(w);
+	pthread_rwlock_unlock(&break_lock);
 }
 
 static void *worker_main(void *arg)
